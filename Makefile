@@ -1,0 +1,35 @@
+# Every target starts from nothing: it creates .venv and installs what is missing.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: run test test-slow lint bench clean
+
+run: $(INSTALLED)  ## the main job on a bundled data set: a table and a picture in out/
+	$(BIN)/python examples/quickstart.py
+
+test: lint  ## lint, types, all quick tests and doctests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
+test-slow: $(INSTALLED)  ## only the tests marked slow
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED)  ## every benchmark, ratios against the peers in the same run
+	set -e; for file in benchmarks/*.py; do $(BIN)/python $$file; done
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out
+
+# torch goes first and pinned: a range would let pip pick the newest build, gigabytes of CUDA where a
+# CPU build of this version is at hand.
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q torch==2.13.0
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,cli,train,dev]'
+	touch $@

@@ -1,0 +1,44 @@
+"""Log density and score of a sample at any points.
+
+A *method* turns a sample into a *field*; a field answers with log density and score:
+
+>>> import numpy as np
+>>> from discoformer import KDE
+>>> sample = np.random.default_rng(0).normal(size=(500, 2))
+>>> log_density, score = KDE().fit(sample).estimate(sample[:3])
+>>> log_density.shape, score.shape
+((3,), (3, 2))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discoformer.baselines.kde import KDE
+    from discoformer.checks import DataError
+    from discoformer.fields import Estimate, Field, Method
+
+__version__ = "0.1.0"
+
+__all__ = ["KDE", "DataError", "Estimate", "Field", "Method", "__version__"]
+
+# Names load on first use (PEP 562), so that `discoformer --help` does not wait for torch.
+_HOMES = {
+    "KDE": "discoformer.baselines.kde",
+    "DataError": "discoformer.checks",
+    "Estimate": "discoformer.fields",
+    "Field": "discoformer.fields",
+    "Method": "discoformer.fields",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

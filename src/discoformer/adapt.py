@@ -1,0 +1,126 @@
+"""Test-time training: fit a copy of the weights to the sample at hand, without labels.
+
+The attention core predicts the log density T and the score S with two heads that need not agree.
+For a sample unlike the training data their disagreement at the sample's own points,
+
+    mean_i |S(C, q_i) - grad_q T(C, q_i)|^2,   context C held fixed, queries q = C,
+
+is a loss that needs no truth.  It is taken in the frame's coordinates, so that adapting commutes
+with every map of the data that the frame takes out.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from discoformer.checks import check_points, check_weights
+from discoformer.models.attention import AttentionCore, AttentionState
+from discoformer.models.network import Network
+
+__all__ = ["adapt_consistency", "consistency_loss"]
+
+_CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: what stays in cache is fastest
+
+
+def consistency_loss(core: AttentionCore, state: AttentionState, queries: Tensor) -> Tensor:
+    """Squared disagreement |S - grad T|^2 (..., m) of the two heads at ``queries`` (..., m, d).
+
+    Differentiable in the weights and in the state, but not in the queries.
+
+    Examples
+    --------
+    >>> from discoformer.models.attention import AttentionConfig
+    >>> core = AttentionCore(AttentionConfig(dim=1, layers=1, width=8, heads=2, feedforward=8)).eval()
+    >>> consistency_loss(core, core.encode(torch.randn(20, 1)), torch.zeros(3, 1)).shape
+    torch.Size([3])
+    """
+    # The fused kernels have a first derivative only; the gradient of a gradient needs the plain one.
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        queries = queries.detach().requires_grad_()
+        log_density, score = core.read(state, queries)
+        assert log_density is not None
+        # Queries do not see one another: the gradient of the sum holds every query's own gradient.
+        (gradient,) = torch.autograd.grad(log_density.sum(), queries, create_graph=True)
+    return (score - gradient).square().sum(-1)
+
+
+def adapt_consistency(
+    network: Network,
+    context: Any,
+    weights: Any = None,
+    *,
+    steps: int = 4,
+    lr: float = 1e-4,
+) -> Network:
+    """A copy of ``network`` after ``steps`` of test-time training on ``context``.
+
+    Adam (no weight decay, no dropout) on the consistency loss at the context's own points.  Adam's
+    step does not depend on the scale of the loss, which heavy tails make vary widely between samples.
+
+    Parameters
+    ----------
+    network : a network with the attention core; it is left untouched
+    context : array or tensor (..., n, d), a batch is adapted to jointly
+    weights : sample weights (..., n), optional
+    steps : the paper finds 4 enough
+    lr : learning rate
+
+    Returns
+    -------
+    Network, in evaluation mode
+
+    Examples
+    --------
+    >>> from discoformer.models.attention import AttentionConfig
+    >>> core = AttentionCore(AttentionConfig(dim=2, layers=1, width=8, heads=2, feedforward=8))
+    >>> sample = torch.randn(30, 2)
+    >>> adapt_consistency(Network(core, "whiten"), sample).fit(sample).score(sample).shape
+    torch.Size([30, 2])
+    """
+    if not isinstance(network.core, AttentionCore):
+        raise TypeError(
+            "only the attention core has two heads to make consistent: "
+            f"the score of a {type(network.core).__name__} is the gradient of its density already"
+        )
+    adapted = copy.deepcopy(network).eval()
+    core = adapted.core.requires_grad_(True)
+    points = check_points(context, "context", min_rows=2).detach().to(adapted.dtype)
+    mass = check_weights(weights, points)
+    points = adapted.frame.fit(points, mass).normalize(points)  # as Network does
+    optimizer = torch.optim.Adam(core.parameters(), lr=lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        _backward(core, points, mass)
+        optimizer.step()
+    optimizer.zero_grad()
+    for parameter, original in zip(core.parameters(), network.core.parameters(), strict=True):
+        parameter.requires_grad_(original.requires_grad)
+    return adapted
+
+
+def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> None:
+    """Accumulate the gradient of the mean loss in the parameters, a bounded number of queries at a time.
+
+    The keys and values of the context are cut off, gather their gradient over the chunks, and pass
+    it on through the context stream once.
+    """
+    *batch, n, _ = points.shape
+    samples = math.prod(batch)
+    mass = torch.full_like(points[..., 0], 1 / n) if weights is None else weights
+    with torch.enable_grad():
+        state = core.encode(points, weights)
+        joined = [tensor for memory in state.memory for tensor in memory]
+        cut = [tensor.detach().requires_grad_() for tensor in joined]
+        memory = tuple(zip(cut[::2], cut[1::2], strict=True))
+        rows = max(1, _CHUNK_ELEMENTS // (samples * core.config.heads * n))
+        for queries, share in zip(points.split(rows, -2), mass.split(rows, -1), strict=True):
+            loss = consistency_loss(core, replace(state, memory=memory), queries)
+            ((share * loss).sum() / samples).backward()
+        torch.autograd.backward(joined, [tensor.grad for tensor in cut])

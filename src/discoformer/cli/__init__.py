@@ -1,0 +1,65 @@
+"""The `discoformer` command.
+
+One module per subcommand, with `make_parser()` and `run(args)`.  A module is imported when its command
+is called, so that `discoformer --help` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from discoformer import __version__
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "estimate": "log density and score of a file of numbers",
+    "models": "the networks in the package",
+    "train": "train a network from a recipe",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code is 0, or 2 after one line on standard error.
+
+    >>> import contextlib, io
+    >>> with contextlib.redirect_stderr(io.StringIO()) as stderr:
+    ...     code = main(["estimate", "no_such_file.csv"])
+    >>> code, stderr.getvalue()
+    (2, 'discoformer: error: no_such_file.csv: no such file\\n')
+    """
+    name, *arguments = _make_parser().parse_args(argv).command
+    command = import_module(f"discoformer.cli.{name}")
+    args = command.make_parser().parse_args(arguments)
+
+    from discoformer.checks import DataError
+
+    try:
+        command.run(args)
+    except (DataError, OSError) as error:
+        print(f"discoformer: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="discoformer",
+        usage="discoformer COMMAND ...",
+        description="Log density and score of a sample at any points.",
+        epilog=f"commands:\n{listed}\n\n`discoformer COMMAND --help` shows options and examples.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"discoformer {__version__}")
+    # PARSER is what subparsers use: a name and all that follows it, options included.
+    parser.add_argument(
+        "command", metavar="COMMAND", nargs=argparse.PARSER, choices=COMMANDS, help=argparse.SUPPRESS
+    )
+    return parser

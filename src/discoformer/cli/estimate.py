@@ -1,0 +1,156 @@
+"""`discoformer estimate`: log density and score of a file of numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discoformer.baselines.bandwidths import RULES
+from discoformer.baselines.kde import KDE
+from discoformer.checks import DataError
+from discoformer.cli.show import print_table, track
+from discoformer.fields import Field
+from discoformer.io import Table, check_output, read_sample, read_table, write_table
+from discoformer.plots import check_picture, plot_density
+
+__all__ = ["make_parser", "run"]
+
+EXAMPLES = """\
+examples:
+  discoformer estimate data.csv                        a short summary, nothing written
+  discoformer estimate data.csv --out densities.csv    columns, log_density and score_<column>
+  discoformer estimate data.parquet --columns age,income --plot picture.png
+  discoformer estimate data.csv --queries grid.npy --out at_grid.npy
+  discoformer estimate data.csv --bandwidth loo --json
+"""
+
+CHUNK = 4096  # queries per step of the progress bar
+SHOWN_ROWS, SHOWN_COLUMNS = 3, 6
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Options of the subcommand."""
+    parser = argparse.ArgumentParser(
+        prog="discoformer estimate",
+        description="Estimate the log density of the rows of FILE and its gradient, the score.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the sample: csv, tsv, npy or parquet")
+    parser.add_argument(
+        "--queries", metavar="Q", type=Path, help="points to answer at (default: FILE itself)"
+    )
+    parser.add_argument("--out", metavar="OUT", type=Path, help="write the answers: csv, tsv, npy or parquet")
+    parser.add_argument("--columns", metavar="A,B", type=_names, help="use only these columns, of both files")
+    parser.add_argument(
+        "--bandwidth",
+        metavar="RULE",
+        type=_bandwidth,
+        default="scott",
+        help=f"{', '.join(RULES)}, or a number (default: scott)",
+    )
+    parser.add_argument("--plot", metavar="PNG", type=Path, help="draw the density of FILE: png, pdf or svg")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    return parser
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read, fit, answer, draw, write, report; what can be refused early is refused before the work."""
+    if args.out:
+        check_output(args.out)
+        if args.out.resolve() in (args.file.resolve(), args.queries and args.queries.resolve()):
+            raise DataError(f"{args.out}: is an input file, give another name to --out")
+    if args.plot:
+        check_picture(args.plot)
+    context = read_sample(args.file, args.columns)
+    queries = context if args.queries is None else read_table(args.queries, args.columns).like(context)
+
+    field = KDE(bandwidth=args.bandwidth).fit(context.values)
+    log_density, score = _estimate(field, queries.values)
+    if args.out:
+        write_table(_result(queries, log_density, score), args.out)
+    if args.plot:
+        plot_density(field, context.values, context.names, args.plot)
+
+    if args.json:
+        _print_json(args, context, log_density)
+    else:
+        _print_summary(args, context, queries, log_density)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("give column names, separated by commas")
+    return names
+
+
+def _bandwidth(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _estimate(field: Field, queries: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log density (m,) and score (m, d), chunk by chunk so that a long job can show its progress."""
+    log_density = np.empty(len(queries))
+    score = np.empty(queries.shape)
+    for start in track(range(0, len(queries), CHUNK), "estimating"):
+        chunk = slice(start, start + CHUNK)
+        log_density[chunk], score[chunk] = field.estimate(queries[chunk])
+    return log_density, score
+
+
+def _result(queries: Table, log_density: NDArray[np.float64], score: NDArray[np.float64]) -> Table:
+    """The queries with the columns log_density and score_<column>."""
+    names = (*queries.names, "log_density", *(f"score_{name}" for name in queries.names))
+    taken = [name for name in queries.names if names.count(name) > 1]
+    if taken:
+        raise DataError(
+            f"column {taken[0]!r} has a name the output uses: rename it or leave it out with --columns"
+        )
+    return Table(np.column_stack([queries.values, log_density, score]), names)
+
+
+def _print_json(args: argparse.Namespace, context: Table, log_density: NDArray[np.float64]) -> None:
+    n, d = context.values.shape
+    summary = {
+        "n": n,
+        "d": d,
+        "columns": context.names,
+        "queries": len(log_density),
+        "method": "kde",
+        "bandwidth": args.bandwidth,
+        "mean_log_density": float(log_density.mean()),
+        "out": str(args.out) if args.out else None,
+        "plot": str(args.plot) if args.plot else None,
+    }
+    print(json.dumps(summary))
+
+
+def _print_summary(
+    args: argparse.Namespace, context: Table, queries: Table, log_density: NDArray[np.float64]
+) -> None:
+    """The size of the job and, unless the answers went to a file, its most typical and unusual rows."""
+    n, d = context.values.shape
+    print(
+        f"{n} rows, {d} column(s), kernel density with bandwidth {args.bandwidth}: "
+        f"mean log density {log_density.mean():.4f} at {len(log_density)} points"
+    )
+    if not args.out:
+        order = np.argsort(-log_density, kind="stable")
+        if len(order) > 2 * SHOWN_ROWS:
+            print(f"\nthe {SHOWN_ROWS} most typical rows and the {SHOWN_ROWS} most unusual ones, from 0:")
+            order = np.concatenate([order[:SHOWN_ROWS], order[-SHOWN_ROWS:]])
+        rows = [
+            [str(i), f"{log_density[i]:.4f}", *(f"{x:.6g}" for x in queries.values[i, :SHOWN_COLUMNS])]
+            for i in order
+        ]
+        print_table(["row", "log_density", *queries.names[:SHOWN_COLUMNS]], rows)
+    for path in filter(None, (args.out, args.plot)):
+        print(f"wrote {path}")

@@ -1,0 +1,55 @@
+"""`discoformer train`: run a recipe, or go on with one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+__all__ = ["make_parser", "run"]
+
+EXAMPLES = """\
+examples:
+  discoformer train configs/mixture.yaml --minutes 30     a first half hour, then a checkpoint
+  discoformer train configs/mixture.yaml --resume         go on to the last step of the recipe
+  torchrun --nproc-per-node 2 -m discoformer train configs/mixture.yaml
+
+A run writes runs/NAME/: checkpoint.safetensors (to resume), log.jsonl (a line per report) and
+weights.safetensors (the averaged weights; use them with `discoformer estimate --model PATH`).
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Options of the subcommand."""
+    parser = argparse.ArgumentParser(
+        prog="discoformer train",
+        description="Train a network as the recipe CONFIG (YAML) says.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("config", metavar="CONFIG", type=Path, help="the recipe, a YAML file")
+    parser.add_argument("--resume", action="store_true", help="go on from the run's checkpoint")
+    parser.add_argument("--minutes", type=float, help="stop after this many minutes, with a checkpoint")
+    parser.add_argument("--report", metavar="MINUTES", type=float, default=5.0, help="between reports (5)")
+    parser.add_argument("--runs", metavar="DIR", type=Path, default=Path("runs"), help="where runs live")
+    parser.add_argument("--threads", type=int, help="threads of this process (default: torch's choice)")
+    return parser
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train; an existing run is never overwritten without --resume."""
+    import torch
+
+    from discoformer.checks import DataError
+    from discoformer.training.config import load_recipe
+    from discoformer.training.loop import Trainer
+
+    recipe = load_recipe(args.config)
+    folder = args.runs / recipe.name
+    if not args.resume and (folder / "checkpoint.safetensors").exists():
+        raise DataError(f"{folder} holds a run already: add --resume to go on, or remove the folder")
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    trainer = Trainer(recipe, folder)
+    if args.resume:
+        trainer.resume()
+    trainer.run(args.minutes, args.report)

@@ -1,0 +1,318 @@
+"""Tables of numbers in csv, tsv, npy and parquet files: read with clear errors, written in one move."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discoformer.checks import DataError, column_names
+from discoformer.extras import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "FORMATS",
+    "Table",
+    "check_folder",
+    "check_output",
+    "read_sample",
+    "read_table",
+    "replacing",
+    "write_table",
+]
+
+FORMATS = (".csv", ".tsv", ".npy", ".parquet")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of finite floats with names.
+
+    Attributes
+    ----------
+    values : (n, d), float64
+    names : d column names; ``x0, x1, ...`` where the file has none
+    named : whether the names come from the file
+    """
+
+    values: NDArray[np.float64]
+    names: tuple[str, ...]
+    named: bool = True
+
+    def like(self, other: Table) -> Table:
+        """The same columns as ``other``, in its order: by name where both have names, else by position.
+
+        >>> ab = Table(np.array([[1.0, 2.0]]), ("a", "b"))
+        >>> Table(np.array([[4.0, 3.0]]), ("b", "a")).like(ab).values.tolist()
+        [[3.0, 4.0]]
+        >>> Table(np.array([[4.0]]), ("a",)).like(ab)
+        Traceback (most recent call last):
+            ...
+        discoformer.checks.DataError: the queries have 1 column(s) ('a'), but the data has 2 ('a', 'b'): \
+give the same columns or pick them with --columns
+        """
+        same_names = sorted(self.names) == sorted(other.names)
+        by_position = len(self.names) == len(other.names) and not (self.named and other.named)
+        if not (same_names or by_position):
+            raise DataError(
+                f"the queries have {len(self.names)} column(s) ({_all(self.names)}), but the data has "
+                f"{len(other.names)} ({_all(other.names)}): give the same columns or pick them with --columns"
+            )
+        if not same_names:
+            return Table(self.values, other.names, other.named)
+        order = [self.names.index(name) for name in other.names]
+        return Table(self.values[:, order], other.names, other.named)
+
+
+def read_table(path: str | Path, columns: Sequence[str] | None = None) -> Table:
+    """Read a csv, tsv, npy or parquet file as a table of finite floats.
+
+    A text file whose first line is all numbers has no header; its columns, like those of an npy file,
+    are called x0, x1, ...  A first column without a name holds row labels and is left out.  Semicolons
+    separate columns where the first line has no comma.
+
+    Parameters
+    ----------
+    path : the file; its suffix tells the format.
+    columns : names to keep, in this order; all by default.
+
+    Raises
+    ------
+    DataError
+        No such file, an empty file, an unknown column, text or a missing or infinite value in a column.
+        The message names the column, the row (counting from 0) and the value.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file")
+    if path.is_dir():
+        raise DataError(f"{path}: a folder, not a file")
+    suffix = _suffix(path)
+    if path.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty")
+    if suffix == ".npy":
+        array, named = _read_npy(path), False
+        names = _generated(array.shape[1])
+        values = array[:, _positions(names, columns, path)].astype(np.float64)
+    else:
+        frame, named = _read_frame(path, suffix)
+        names = tuple(map(str, frame.columns))
+        kept = [_floats(frame.iloc[:, j], path) for j in _positions(names, columns, path)]
+        values = np.column_stack(kept) if kept else np.empty((len(frame), 0))
+    table = Table(values, names if columns is None else tuple(columns), named)
+    _check_finite(table, path)
+    return table
+
+
+def read_sample(path: str | Path, columns: Sequence[str] | None = None) -> Table:
+    """Read a table that is to be fitted: at least two rows, as many rows as columns, nothing constant."""
+    table = read_table(path, columns)
+    rows, dim = table.values.shape
+    if rows < max(2, dim):
+        raise DataError(
+            f"{path}: {rows} row(s) in {dim} column(s) are too few for a density: "
+            f"give at least {max(2, dim)} rows or fewer columns with --columns"
+        )
+    constant = np.flatnonzero(np.ptp(table.values, axis=0) == 0).tolist()
+    if constant:
+        raise DataError(
+            f"{path}: constant column(s) {column_names(constant, table.names)} have no density: "
+            "leave them out with --columns"
+        )
+    return table
+
+
+def write_table(table: Table, path: str | Path) -> None:
+    """Write a table in the format of the suffix; an existing file is replaced in one move or not at all.
+
+    An npy file holds the values only, in the order of the columns.
+    """
+    path = Path(path)
+    suffix = check_output(path)
+    with replacing(path) as temporary:
+        if suffix == ".npy":
+            with temporary.open("wb") as file:  # a name without .npy would gain that suffix
+                np.save(file, table.values)
+            return
+        import pandas as pd
+
+        frame = pd.DataFrame(table.values, columns=list(table.names))
+        if suffix == ".parquet":
+            frame.to_parquet(temporary, index=False)
+        else:
+            frame.to_csv(temporary, index=False, sep=_separator(suffix))
+
+
+def check_output(path: str | Path) -> str:
+    """Suffix of an output file that can be written; call it before the work, not after.
+
+    >>> check_output("densities.csv")
+    '.csv'
+    >>> check_output("densities.xlsx")
+    Traceback (most recent call last):
+        ...
+    discoformer.checks.DataError: densities.xlsx: unknown format '.xlsx', use .csv, .tsv, .npy or .parquet
+    """
+    path = Path(path)
+    suffix = _suffix(path)
+    check_folder(path)
+    return suffix
+
+
+def check_folder(path: Path) -> None:
+    """Raise `DataError` unless a file can be put at ``path``."""
+    if path.is_dir():
+        raise DataError(f"{path}: a folder, not a file")
+    if not path.resolve().parent.is_dir():
+        raise DataError(f"{path}: its folder does not exist, create it first")
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A temporary path in the same folder that becomes ``path`` when the block ends without an error.
+
+    A failure of the file system is a `DataError` that names ``path``.
+    """
+    target = Path(path).resolve()  # a symbolic link stays one
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        temporary.replace(target)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        what = f"unknown format {suffix!r}" if suffix else "no suffix to tell the format"
+        raise DataError(f"{path}: {what}, use {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    if suffix != ".npy":
+        require("pandas", "cli", f"reading and writing {suffix}")
+    if suffix == ".parquet":
+        require("pyarrow", "cli", "reading and writing .parquet")
+    return suffix
+
+
+def _separator(suffix: str) -> str:
+    return "\t" if suffix == ".tsv" else ","
+
+
+def _all(names: Sequence[str]) -> str:
+    return column_names(range(len(names)), names)
+
+
+def _generated(count: int) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(count))
+
+
+def _read_npy(path: Path) -> NDArray[np.generic]:
+    """An npy file as (n, d); a vector is one column."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError(f"{path}: not an npy file of numbers") from error
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+        raise DataError(f"{path}: not an npy file of real numbers")
+    if array.ndim not in (1, 2):
+        raise DataError(f"{path}: has shape {array.shape}, expected (rows, columns)")
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _read_frame(path: Path, suffix: str) -> tuple[pd.DataFrame, bool]:
+    """A csv, tsv or parquet file, and whether it names its columns."""
+    import pandas as pd
+
+    try:
+        if suffix == ".parquet":
+            return pd.read_parquet(path), True
+        return _read_text(path, _separator(suffix))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text, save it as UTF-8") from error
+    except pd.errors.ParserWarning as warning:
+        raise DataError(f"{path}: the rows have more fields than the header, name every column") from warning
+    except (ValueError, OSError) as error:  # the parsers' own errors are ValueErrors
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise DataError(f"{path}: cannot be read as {suffix[1:]}: {reason}") from error
+
+
+def _read_text(path: Path, separator: str) -> tuple[pd.DataFrame, bool]:
+    import pandas as pd
+
+    first = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, encoding="utf-8-sig")
+    if first.shape[1] == 1 and ";" in str(first.iloc[0, 0]):
+        return _read_text(path, ";")
+    named = not all(_is_number(cell) for cell in first.iloc[0])
+    header = 0 if named else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be lost
+        frame = pd.read_csv(
+            path, sep=separator, header=header, index_col=False, encoding="utf-8-sig", low_memory=False
+        )
+    if not named:
+        frame.columns = pd.Index(_generated(frame.shape[1]))
+    elif first.isna().iloc[0, 0]:
+        frame = frame.iloc[:, 1:]
+    return frame, named
+
+
+def _is_number(cell: object) -> bool:
+    try:
+        float(str(cell))
+    except ValueError:
+        return False
+    return not isinstance(cell, float)  # an empty cell is read as NaN
+
+
+def _positions(names: Sequence[str], columns: Sequence[str] | None, path: Path) -> list[int]:
+    if columns is None:
+        return list(range(len(names)))
+    unknown = [name for name in columns if name not in names]
+    if unknown:
+        have = _all(names)
+        raise DataError(f"{path}: no column {unknown[0]!r}, the file has {have}")
+    if len(set(columns)) < len(columns):
+        raise DataError(f"the same column is asked for twice: {_all(columns)}")
+    return [list(names).index(name) for name in columns]
+
+
+def _floats(column: pd.Series[Any], path: Path) -> NDArray[np.float64]:
+    """A column as floats, missing values as NaN; text is an error."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(column, errors="coerce")
+    # Dates would become nanoseconds without a word.
+    text = column.notna() if column.dtype.kind in "mM" else numbers.isna() & column.notna()
+    if text.any():
+        row = int(text.to_numpy().argmax())
+        raise DataError(
+            f"{path}: column {column.name!r} holds text or dates, first at row {row} "
+            f"({str(column.iloc[row])!r}): turn it into numbers or leave it out with --columns"
+        )
+    return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _check_finite(table: Table, path: Path) -> None:
+    if table.values.shape[1] == 0:
+        raise DataError(f"{path}: the file has no columns of data")
+    if table.values.shape[0] == 0:
+        raise DataError(f"{path}: the file has no rows of data")
+    bad = ~np.isfinite(table.values)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        what = "a missing" if np.isnan(table.values[row, column]) else "an infinite"
+        raise DataError(
+            f"{path}: column {table.names[column]!r} has {what} value at row {row} (counting from 0; "
+            f"{int(bad.sum())} in all): drop or fill such rows first"
+        )

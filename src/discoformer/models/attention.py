@@ -1,0 +1,311 @@
+"""The paper's core: a Transformer without positions that reads densities off a context.
+
+Context tokens attend to the context; query tokens attend to the context with the same weights.  A
+query therefore never sees another query, the context is encoded once and read many times, and
+reading at the context's own points gives the context stream itself.  Blocks are pre-norm with GELU;
+a linear density head and a linear score head sit on the shared stream.
+
+With ``lift=True`` tokens are [x, |x|^2 / d] and every layer passes on the log-normalizer of its
+softmax, by head and query: the two things the paper's Proposition on exact kernel estimates needs
+and a plain Transformer lacks.
+
+Everything here is in the frame's coordinates; `discoformer.models.network.Network` adds the frame.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import scaled_dot_product_attention
+
+from discoformer.checks import DataError
+from discoformer.fields import Estimate
+
+__all__ = ["AttentionConfig", "AttentionCore", "AttentionState"]
+
+_CHUNK_ELEMENTS = 2**25  # largest intermediate tensors of a chunked read, in numbers (128 MB of float32)
+
+Memory = tuple[Tensor, Tensor]  # keys and values of one layer, each (..., heads, n, width / heads)
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """Sizes of an `AttentionCore`; the defaults are the paper's base model.
+
+    Attributes
+    ----------
+    dim : number of columns d, fixed by the weights
+    layers, width, heads, feedforward : the paper's large model is 6, 256, 8, 1024
+    dropout : on the residual branches, in training only
+    lift : give tokens their squared norm and the stream the attention's log-normalizers
+    """
+
+    dim: int
+    layers: int = 4
+    width: int = 128
+    heads: int = 8
+    feedforward: int = 512
+    dropout: float = 0.1
+    lift: bool = False
+
+
+@dataclass(frozen=True)
+class AttentionState:
+    """An encoded context.
+
+    Attributes
+    ----------
+    memory : keys and values of every layer, each (..., heads, n, width / heads)
+    hidden : (..., n, width), the context stream after the last layer
+    log_weights : (..., 1, 1, n), log sample weights that sum to one, or None
+    """
+
+    memory: tuple[Memory, ...]
+    hidden: Tensor
+    log_weights: Tensor | None
+
+
+class AttentionCore(nn.Module):
+    """Equivariant Transformer with a density head and a score head.
+
+    Matrix products may run in bfloat16 under `torch.autocast`; the embedding, the normalizers, the
+    norms, the residual stream and the heads stay in the precision of the weights.
+
+    Examples
+    --------
+    >>> core = AttentionCore(AttentionConfig(dim=2, layers=2, width=16, heads=2, feedforward=32)).eval()
+    >>> state = core.encode(torch.randn(100, 2))
+    >>> log_density, score = core.read(state, torch.randn(7, 2))
+    >>> log_density.shape, score.shape
+    (torch.Size([7]), torch.Size([7, 2]))
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__()
+        if config.width % config.heads:
+            raise ValueError(f"width {config.width} is not a multiple of the {config.heads} heads")
+        self.config = config
+        self.embed = nn.Linear(config.dim + config.lift, config.width)
+        self.blocks = cast("list[_Block]", nn.ModuleList(_Block(config) for _ in range(config.layers)))
+        self.norm = nn.LayerNorm(config.width)
+        self.density_head = nn.Linear(config.width, 1)
+        self.score_head = nn.Linear(config.width, config.dim)
+
+    def encode(self, context: Tensor, weights: Tensor | None = None) -> AttentionState:
+        """Run the context (..., n, d) through the blocks and keep what queries need of it.
+
+        ``weights`` (..., n) are sample weights, in any unit: a point of weight two counts as two points.
+        """
+        log_weights = None
+        if weights is not None:
+            log_weights = (weights / weights.sum(-1, keepdim=True)).log()[..., None, None, :]
+        hidden = self._embed(context)
+        memory = []
+        for block in self.blocks:
+            hidden, kept = block(hidden, None, log_weights)
+            memory.append(kept)
+        return AttentionState(tuple(memory), hidden, log_weights)
+
+    def read(self, state: AttentionState, queries: Tensor) -> Estimate[Tensor]:
+        """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d).
+
+        Without gradients the queries pass in chunks, so that only the result grows with m; queries do
+        not see one another, so this cannot change the answer.
+        """
+        config = self.config
+        batch = torch.broadcast_shapes(queries.shape[:-2], state.hidden.shape[:-2])
+        numbers_per_row = math.prod(batch) * (6 * config.width + 2 * config.feedforward)
+        rows = max(1, _CHUNK_ELEMENTS // numbers_per_row)
+        if torch.is_grad_enabled():
+            rows = queries.shape[-2]
+        hidden = [self._stream(state, part) for part in queries.split(rows, -2)]
+        return self._heads(torch.cat(hidden, -2))
+
+    def read_context(self, state: AttentionState) -> Estimate[Tensor]:
+        """What `read` gives at the context's own points, for the price of the two heads."""
+        return self._heads(state.hidden)
+
+    def attention_maps(self, context: Tensor, queries: Tensor, layer: int | None = None) -> Tensor:
+        """Softmax weights of the queries on the context; each row sums to one.
+
+        Returns
+        -------
+        (..., layers, heads, m, n), or (..., heads, m, n) for one ``layer``
+        """
+        state = self.encode(context)
+        wanted = range(len(self.blocks)) if layer is None else [range(len(self.blocks))[layer]]
+        maps = []
+        hidden = self._embed(queries)
+        for index, (block, kept) in enumerate(zip(self.blocks, state.memory, strict=True)):
+            if index in wanted:
+                maps.append(block.attention_map(hidden, kept))
+            hidden, _ = block(hidden, kept, None)
+        return maps[0] if layer is not None else torch.stack(maps, -4)
+
+    def _embed(self, points: Tensor) -> Tensor:
+        if points.shape[-1] != self.config.dim:
+            raise DataError(
+                f"this model's weights are for {self.config.dim} column(s), the data have "
+                f"{points.shape[-1]}: choose a model trained for that dimension"
+            )
+        if self.config.lift:
+            points = torch.cat([points, points.square().mean(-1, keepdim=True)], -1)
+        with _full_precision(points):
+            hidden: Tensor = self.embed(points)
+        return hidden
+
+    def _stream(self, state: AttentionState, queries: Tensor) -> Tensor:
+        hidden = self._embed(queries)
+        for block, kept in zip(self.blocks, state.memory, strict=True):
+            hidden, _ = block(hidden, kept, state.log_weights)
+        return hidden
+
+    def _heads(self, hidden: Tensor) -> Estimate[Tensor]:
+        with _full_precision(hidden):
+            hidden = self.norm(hidden)
+            return Estimate(self.density_head(hidden).squeeze(-1), self.score_head(hidden))
+
+
+class _Block(nn.Module):
+    """Pre-norm attention and feed-forward, for the context stream and for the query stream alike."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.heads = config.heads
+        self.attention_norm = nn.LayerNorm(width)
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        self.normalizer = nn.Linear(config.heads, width, bias=False) if config.lift else None
+        self.feedforward_norm = nn.LayerNorm(width)
+        self.feedforward = nn.Sequential(
+            nn.Linear(width, config.feedforward), nn.GELU(), nn.Linear(config.feedforward, width)
+        )
+        # Not on the attention weights: that would forbid the fused kernel, and thinning the context
+        # at random is not a perturbation the log-normalizer should be robust to.
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self, hidden: Tensor, memory: Memory | None, log_weights: Tensor | None
+    ) -> tuple[Tensor, Memory]:
+        """Advance a stream (..., m, width) attending to ``memory``, or to itself if that is None."""
+        normed = self.attention_norm(hidden)
+        if memory is None:
+            keys, values = self.key_value(normed).chunk(2, -1)
+            memory = self._split(keys), self._split(values)
+        query = self._split(self.query(normed))
+        attended, normalizers = _attend(query, *memory, log_weights, normalize=self.normalizer is not None)
+        update = self.out(attended.transpose(-3, -2).flatten(-2))
+        if self.normalizer is not None and normalizers is not None:
+            with _full_precision(hidden):
+                update = update + self.normalizer(normalizers.mT)
+        hidden = hidden + self.dropout(update)
+        return hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden))), memory
+
+    def attention_map(self, hidden: Tensor, memory: Memory) -> Tensor:
+        """Softmax weights (..., heads, m, n) of a stream (..., m, width) on the memory."""
+        return _logits(self._split(self.query(self.attention_norm(hidden))), memory[0], None).softmax(-1)
+
+    def _split(self, tensor: Tensor) -> Tensor:
+        """(..., n, width) to (..., heads, n, width / heads)."""
+        return tensor.reshape(*tensor.shape[:-1], self.heads, -1).transpose(-3, -2)
+
+
+def _attend(
+    query: Tensor, keys: Tensor, values: Tensor, log_weights: Tensor | None, *, normalize: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Attention output (..., heads, m, c) and, if asked to ``normalize``, log-normalizers (..., heads, m).
+
+    The normalizer is log sum_j w_j exp(logit_ij) with weights that sum to one, 1/n if none are given:
+    a mean, so that it says the same at every n.
+    """
+    batch = torch.broadcast_shapes(query.shape[:-3], keys.shape[:-3])
+
+    def flat(tensor: Tensor) -> Tensor:  # the fused kernels take exactly one batch dimension
+        return tensor.expand(*batch, *tensor.shape[-3:]).reshape(-1, *tensor.shape[-3:])
+
+    inputs = flat(query), flat(keys), flat(values), None if log_weights is None else flat(log_weights)
+    with _full_precision(query):  # the inputs are in their precision already, and the weights stay in theirs
+        if not normalize:
+            attended = scaled_dot_product_attention(*inputs)
+            return attended.reshape(*batch, *attended.shape[1:]), None
+        # The public function keeps its log-normalizer to itself.  `torch.nn.attention.sdpa_kernel`,
+        # which turns the fused kernels off there (for second derivatives), turns them off here too.
+        fused = query.device.type == "cpu" and torch.backends.cuda.flash_sdp_enabled()
+        attention = _FusedAttention.apply if fused else _explicit_attention
+        attended, normalizers = attention(*inputs)
+        if log_weights is None:
+            normalizers = normalizers - math.log(keys.shape[-2])
+    return attended.reshape(*batch, *attended.shape[1:]), normalizers.reshape(*batch, *normalizers.shape[1:])
+
+
+def _logits(query: Tensor, keys: Tensor, bias: Tensor | None) -> Tensor:
+    logits = (query / math.sqrt(query.shape[-1])) @ keys.mT
+    return logits if bias is None else logits + bias
+
+
+def _explicit_attention(
+    query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Attention and logsumexp of the logits in plain operations, a bounded number of rows at a time."""
+    rows = max(1, _CHUNK_ELEMENTS // math.prod((*query.shape[:-2], keys.shape[-2])))
+    attended, normalizers = [], []
+    for part in query.split(rows, -2):
+        logits = _logits(part, keys, bias)
+        normalizers.append(logits.logsumexp(-1))
+        attended.append((logits - normalizers[-1].unsqueeze(-1)).exp().to(values.dtype) @ values)
+    return torch.cat(attended, -2), torch.cat(normalizers, -1)
+
+
+class _FusedAttention(torch.autograd.Function):
+    """Attention and logsumexp by the fused CPU kernel, with the gradient of both.
+
+    The kernel's own backward knows the gradient of the output only: with weights p = softmax(logits),
+    values v, output o and its gradient g, the logits get p_ij (g_i . v_j - g_i . o_i).  A gradient u_i
+    of the logsumexp adds p_ij u_i.  It rides along as one more column: u in g, 1 in v and 0 in o.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        output, normalizers = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            query, keys, values, attn_mask=bias
+        )
+        ctx.save_for_backward(query, keys, values, bias, output, normalizers)
+        return output, normalizers
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        query, keys, values, bias, output, normalizers = ctx.saved_tensors
+        outer, normalizer_gradient = gradients
+
+        def widen(tensor: Tensor, column: float) -> Tensor:
+            return nn.functional.pad(tensor, (0, 1), value=column)
+
+        outer = torch.cat([outer, normalizer_gradient.unsqueeze(-1).to(outer.dtype)], -1)
+        widened = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            outer,
+            widen(query, 0.0),
+            widen(keys, 0.0),
+            widen(values, 1.0),
+            widen(output, 0.0),
+            normalizers,
+            0.0,
+            False,
+            attn_mask=bias,
+            scale=1 / math.sqrt(query.shape[-1]),
+        )
+        return *(gradient[..., :-1] for gradient in widened), None
+
+
+def _full_precision(tensor: Tensor) -> torch.autocast:
+    """Switch `torch.autocast` off for a while."""
+    return torch.autocast(tensor.device.type, enabled=False)

@@ -1,0 +1,65 @@
+"""Where the slots start: farthest-point landmarks, a geometric rule without chance.
+
+Only distances decide, so permuting or rotating the sample cannot change the set that is chosen.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["farthest_points", "landmark_spacing"]
+
+_POOL = 4096  # farthest points are sought among at most this many
+
+
+def farthest_points(points: Tensor, count: int) -> Tensor:
+    """Choose ``count`` of the points (B, n, d) greedily, each farthest from those before: (B, count, d).
+
+    Distances are measured after compressing radii, x -> x log(1 + r)/r with r = |x|/sqrt(d), so that
+    a few far outliers do not take all the landmarks.  Beyond 4096 points the choice is made among
+    points evenly spaced in the order of their radius, which again depends on distances only.
+
+    >>> farthest_points(torch.tensor([[[0.0], [0.1], [2.0], [-1.0]]]), 3).flatten().tolist()
+    [0.0, 2.0, -1.0]
+    """
+    index = _choose(points.detach(), count).unsqueeze(-1)
+    return points.gather(1, index.expand(-1, -1, points.shape[-1]))
+
+
+def _choose(points: Tensor, count: int) -> Tensor:
+    """Indices (B, count) of the landmarks."""
+    dim = points.shape[-1]
+    radius = points.norm(dim=-1, keepdim=True) / math.sqrt(dim)
+    if points.shape[1] > _POOL:
+        order = radius.squeeze(-1).argsort(1)
+        ranks = torch.linspace(0, points.shape[1] - 1, _POOL, dtype=torch.float64, device=points.device)
+        pool = order[:, ranks.round().long()]
+        picked = pool.unsqueeze(-1)
+        points, radius = points.gather(1, picked.expand(-1, -1, dim)), radius.gather(1, picked)
+    else:
+        pool = None
+    compressed = points * (torch.log1p(radius) / radius.clamp_min(1e-6))
+    batch = torch.arange(len(points), device=points.device)
+    index = radius.squeeze(-1).argmin(1)
+    chosen = [index]
+    distance = torch.full_like(radius.squeeze(-1), torch.inf)
+    for _ in range(count - 1):
+        offset = compressed - compressed[batch, index].unsqueeze(1)
+        distance = torch.minimum(distance, offset.square().sum(-1))
+        index = distance.argmax(1)
+        chosen.append(index)
+    result = torch.stack(chosen, 1)
+    return result if pool is None else pool.gather(1, result)
+
+
+def landmark_spacing(landmarks: Tensor) -> Tensor:
+    """Mean distance (B,) from a landmark (B, M, d) to its nearest neighbour; sqrt(d) if alone."""
+    count, dim = landmarks.shape[1:]
+    if count == 1:
+        return torch.full_like(landmarks[:, 0, 0], math.sqrt(dim))
+    itself = torch.eye(count, dtype=torch.bool, device=landmarks.device)
+    distance = torch.cdist(landmarks, landmarks).masked_fill(itself, torch.inf)
+    return distance.amin(-1).mean(-1)

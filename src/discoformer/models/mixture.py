@@ -1,0 +1,303 @@
+"""The mixture core: a Transformer over slots that reads points by lifted attention.
+
+Each layer attends from the points to M slots (`slots.slot_statistics`: exactly an E-step), turns
+what every slot has seen into invariant features, lets the slots talk (self-attention biased by their
+divergences), and decides how to form the next slots: weight, tail, temperature, how much to merge and
+how much to shrink.  The decisions are learned; what they act on are moments, so the core computes
+nothing but O(d)-invariant scalars and equivariant vectors and matrices.  One set of weights serves
+every dimension and every number of points and slots.
+
+The last layer's decisions are then held fixed and the E- and M-step repeated a few times: the network
+decides the structure, plain arithmetic converges.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from discoformer.fields import Estimate
+from discoformer.models.landmarks import farthest_points, landmark_spacing
+from discoformer.models.lift import lift, natural_parameters
+from discoformer.models.mixture_field import MixtureField
+from discoformer.models.slots import (
+    Moments,
+    Slots,
+    mean_and_covariance,
+    moments_of,
+    slot_statistics,
+    start_slots,
+)
+from discoformer.models.student import StudentMixture
+
+__all__ = ["MixtureConfig", "MixtureCore"]
+
+
+@dataclass(frozen=True)
+class MixtureConfig:
+    """Size of a mixture core.
+
+    ``axis`` adds targets and a gate for axis-aligned covariances; the core is then equivariant to
+    permutation and scaling of the columns instead of to rotations.
+    """
+
+    layers: int = 6
+    width: int = 64
+    heads: int = 4
+    slots: int = 32
+    refinements: int = 2
+    axis: bool = False
+
+
+class Decision(NamedTuple):
+    """How to form slots from moments: the learned part of an M-step.
+
+    Attributes
+    ----------
+    merge : (B, M, M), rows sum to one: whose moments a slot takes
+    pseudo_counts : (B, M, T), one per shrinkage target
+    log_inflation : (B, M), overall factor of the scale matrix
+    log_ridge : (B, M), variance of the isotropic target that knows no data
+    gate : (B, M), how much of the off-diagonals to keep; one unless ``axis``
+    log_share : (B, M), added to the log share to give the weight
+    nu, temperature : (B, M)
+    """
+
+    merge: Tensor
+    pseudo_counts: Tensor
+    log_inflation: Tensor
+    log_ridge: Tensor
+    gate: Tensor | None
+    log_share: Tensor
+    nu: Tensor
+    temperature: Tensor
+
+
+class MixtureCore(nn.Module):
+    """Context points to a Student-t mixture, in normalized coordinates."""
+
+    field_type = MixtureField
+
+    def __init__(self, config: MixtureConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.start = nn.Parameter(0.1 * torch.randn(config.width))
+        self.layers = nn.ModuleList(SlotLayer(config) for _ in range(config.layers))
+
+    def encode(
+        self,
+        points: Tensor,
+        weights: Tensor | None = None,
+        *,
+        slots: int | None = None,
+        refinements: int | None = None,
+    ) -> StudentMixture:
+        """Digest normalized points (..., n, d) with weights (..., n) that sum to one.
+
+        ``slots`` and ``refinements`` override the config at run time.
+        """
+        batch = points.shape[:-2]
+        size, dim = points.shape[-2:]
+        points = points.reshape(-1, size, dim)
+        if weights is not None:
+            weights = weights.reshape(-1, size)
+        count = max(1, min(slots or self.config.slots, size // 2))
+        rounds = self.config.refinements if refinements is None else refinements
+
+        landmarks = farthest_points(points, count)
+        state = start_slots(landmarks, landmark_spacing(landmarks), nu=30.0)
+        latent = self.start.expand(len(points), count, -1)
+        lifted = lift(points)
+        total = _effective_size(points, weights)
+        for layer in self.layers:
+            moments = moments_of(slot_statistics(lifted, weights, state), dim)
+            latent, decision = layer(latent, moments, state, total)
+            state = form_slots(moments, decision, total)
+        for _ in range(rounds):
+            moments = moments_of(slot_statistics(lifted, weights, state), dim)
+            state = form_slots(moments, decision, total)
+        mixture = StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
+        return mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
+
+    def read(self, state: StudentMixture, queries: Tensor) -> Estimate[Tensor]:
+        """Log density and score of the mixture at normalized queries (..., m, d)."""
+        return state.estimate(queries)
+
+
+class SlotLayer(nn.Module):
+    """From what the slots have seen to how the next slots are formed."""
+
+    def __init__(self, config: MixtureConfig) -> None:
+        super().__init__()
+        width, heads = config.width, config.heads
+        self.heads, self.axis = heads, config.axis
+        self.targets = 6 if config.axis else 4
+        self.see = nn.Linear(width + 13 + 2 * config.axis, width)
+        self.norm_attention = nn.RMSNorm(width)
+        self.project = nn.Linear(width, 3 * width)
+        self.pair_bias = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, heads))
+        self.attend = nn.Linear(width, width)
+        self.norm_feedforward = nn.RMSNorm(width)
+        self.feedforward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.norm_decide = nn.RMSNorm(width)
+        self.decide = nn.Linear(width, 6 + heads + self.targets)
+        # Start as expectation-maximization: no merging, light shrinkage, Gaussian tails.
+        nn.init.zeros_(self.decide.weight)
+        nn.init.zeros_(self.decide.bias)
+        with torch.no_grad():
+            self.decide.bias[6 : 6 + heads] = -4.0
+            self.decide.bias[6 + heads :] = -1.0
+
+    def forward(
+        self, latent: Tensor, moments: Moments, slots: Slots, total: Tensor
+    ) -> tuple[Tensor, Decision]:
+        """Latents (B, M, width) and moments to new latents and a decision; ``total`` (B, 1) is n."""
+        dim = slots.mean.shape[-1]
+        latent = latent + self.see(torch.cat([latent, self._features(moments, slots, total)], -1))
+        batch, count, width = latent.shape
+        query, key, value = (
+            self.project(self.norm_attention(latent))
+            .view(batch, count, 3, self.heads, width // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )  # each (B, heads, M, width / heads)
+        logits = query @ key.mT / math.sqrt(width // self.heads) + self._pair_bias(moments, slots, total)
+        attention = torch.softmax(logits, -1)
+        mixed = (attention @ value).transpose(1, 2).reshape(batch, count, width)
+        latent = latent + self.attend(mixed)
+        latent = latent + self.feedforward(self.norm_feedforward(latent))
+        return latent, self._decision(self.decide(self.norm_decide(latent)), attention, dim)
+
+    def _features(self, moments: Moments, slots: Slots, total: Tensor) -> Tensor:
+        """Invariants of every slot (B, M, 13), or 15 with the axis ones."""
+        dim = moments.mean.shape[-1]
+        count = moments.share * total
+        square = moments.mean.square().mean(-1)
+        diagonal = moments.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0)
+        trace = diagonal.mean(-1)
+        ridge = 1e-5 + 1e-3 * trace + 1e-5 * square
+        eye = torch.eye(dim, dtype=trace.dtype, device=trace.device)
+        factor = torch.linalg.cholesky_ex(moments.covariance + ridge[..., None, None] * eye)[0]
+        log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().mean(-1)
+        log_total = total.log().expand_as(trace)
+        features = [
+            (moments.share + 1e-6).log(),
+            (count / dim + 1e-3).log(),
+            (2 * count / (dim * (dim + 3)) + 1e-3).log(),
+            log_det,
+            (trace + 1e-5).log() - log_det,
+            moments.log_mixture,
+            moments.entropy,
+            moments.log_density / dim,
+            (moments.log_density_spread / dim + 1e-6).sqrt(),
+            (log_total - 6) / 2,
+            torch.full_like(trace, math.log(dim)),
+            slots.nu.log(),
+            torch.log1p(square),
+        ]
+        if self.axis:
+            log_diagonal = (diagonal + ridge.unsqueeze(-1)).log().mean(-1)
+            features += [log_diagonal - log_det, self._alignment(log_diagonal - log_det, count, dim)]
+        return torch.stack(features, -1).clamp(-20, 20)
+
+    @staticmethod
+    def _alignment(excess: Tensor, count: Tensor, dim: int) -> Tensor:
+        """Pooled likelihood-ratio statistic against axis-aligned covariances, standardized, compressed.
+
+        Per slot, count * (log det diag C - log det C) has mean about d(d-1)/2 when the axes are right.
+        """
+        usable = (count > 2 * dim).to(count)
+        ratio = ((count * excess * dim - 0.5 * dim * (dim - 1)) * usable).sum(-1, keepdim=True)
+        ratio = ratio / (1 + dim * usable.sum(-1, keepdim=True)).sqrt() / max(1, dim - 1)
+        return _symlog(ratio).expand_as(count)
+
+    def _pair_bias(self, moments: Moments, slots: Slots, total: Tensor) -> Tensor:
+        """Attention bias (B, heads, M, M): how well slot l explains slot m's points, and both counts."""
+        dim = slots.mean.shape[-1]
+        theta = natural_parameters(slots.mean, slots.scale).theta
+        explained = moments.lifted @ theta.mT  # (B, m, l)
+        divergence = _symlog((explained.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) - explained) / dim)
+        log_share = (moments.share + 1e-6).log()
+        log_count = (moments.share * total + 1e-2).log() / 3
+        pairs = torch.stack(
+            [
+                divergence,
+                divergence.mT,
+                log_count.unsqueeze(-1).expand_as(divergence),
+                log_count.unsqueeze(-2).expand_as(divergence),
+            ],
+            -1,
+        )
+        bias: Tensor = self.pair_bias(pairs).permute(0, 3, 1, 2)
+        return bias + log_share[:, None, None, :]
+
+    def _decision(self, output: Tensor, attention: Tensor, dim: int) -> Decision:
+        inflation, share, temperature, ridge, tail, gate = output[..., :6].unbind(-1)
+        merge_gate = torch.sigmoid(output[..., 6 : 6 + self.heads]) / self.heads  # (B, M, heads)
+        merge = torch.einsum("bmh,bhml->bml", merge_gate, attention)
+        merge = merge + torch.diag_embed(1 - merge.sum(-1))
+        return Decision(
+            merge=merge,
+            pseudo_counts=output[..., 6 + self.heads :].clamp(-10, 12).exp() * math.sqrt(dim),
+            log_inflation=inflation.clamp(-3, 3),
+            log_ridge=ridge - 2,
+            gate=torch.sigmoid(3 * gate + 2) if self.axis else None,
+            log_share=share,
+            nu=2 + (2 * tail + 3.5).clamp(-3, 9).exp(),
+            temperature=functional.softplus(temperature + 0.5413),  # one at zero
+        )
+
+
+def form_slots(moments: Moments, decision: Decision, total: Tensor) -> Slots:
+    """The M-step with learned decisions.
+
+    scale = inflation * (n C + sum_t kappa_t T_t) / (n + sum_t kappa_t), with C the (merged) covariance,
+    kappa the pseudo-counts and T the targets: pooled covariance, isotropic parts of both, a ridge, and
+    with a gate also the diagonals of both.
+    """
+    dim = moments.mean.shape[-1]
+    eye = torch.eye(dim, dtype=moments.mean.dtype, device=moments.mean.device)
+    mean, covariance = mean_and_covariance(decision.merge @ moments.lifted, moments.tail, dim)
+    rounding = 8 * torch.finfo(mean.dtype).eps * mean.square().mean(-1)  # what the difference above lost
+    covariance = covariance + rounding[..., None, None] * eye
+    share = moments.share
+    pooled = (share[..., None, None] * moments.covariance).sum(-3, keepdim=True)
+    isotropic_pooled = _trace_mean(pooled) * eye
+
+    count = (share * total)[..., None, None]
+    kappa = decision.pseudo_counts[..., None, None].unbind(-3)  # T times (B, M, 1, 1)
+    scale = count * covariance + kappa[0] * pooled + kappa[1] * (_trace_mean(covariance) * eye)
+    scale = scale + kappa[2] * isotropic_pooled + (kappa[3] * decision.log_ridge.exp()[..., None, None]) * eye
+    if decision.gate is not None:
+        scale = scale + kappa[4] * _diagonal(covariance) + kappa[5] * _diagonal(pooled)
+    scale = scale / (count + decision.pseudo_counts.sum(-1)[..., None, None])
+    scale = scale * decision.log_inflation.exp()[..., None, None]
+    if decision.gate is not None:
+        gate = decision.gate[..., None, None]
+        scale = gate * scale + (1 - gate) * _diagonal(scale)
+    scale = scale + 8 * torch.finfo(mean.dtype).eps * eye
+    log_weight = torch.log_softmax((share + 1e-8).log() + decision.log_share, -1)
+    return Slots(log_weight, mean, scale, decision.nu, decision.temperature)
+
+
+def _effective_size(points: Tensor, weights: Tensor | None) -> Tensor:
+    """Number of points (B, 1), or with weights the size of the equally weighted sample they equal."""
+    if weights is None:
+        return torch.full_like(points[:, :1, 0], points.shape[1])
+    return 1 / weights.square().sum(-1, keepdim=True)
+
+
+def _trace_mean(matrix: Tensor) -> Tensor:
+    return matrix.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
+
+
+def _diagonal(matrix: Tensor) -> Tensor:
+    return torch.diag_embed(matrix.diagonal(dim1=-2, dim2=-1))
+
+
+def _symlog(tensor: Tensor) -> Tensor:
+    return tensor.sign() * tensor.abs().log1p()

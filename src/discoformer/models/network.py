@@ -1,0 +1,97 @@
+"""A core in a frame: the networks as methods of the spine.
+
+A core works in normalized coordinates and knows nothing of the data's units.  `Network` puts it in
+a frame: normalize the context, `encode` it once, `read` at normalized queries, and carry the answer
+back by the exact change of variables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from discoformer.checks import check_points, check_weights
+from discoformer.fields import Estimate, Field, Method
+from discoformer.frames import FRAMES, Frame
+
+__all__ = ["Core", "Network", "NetworkField"]
+
+
+class Core(Protocol):
+    """What a network computes in normalized coordinates.
+
+    A core may name a richer ``field_type`` than `NetworkField` for what it returns.
+    """
+
+    def encode(self, points: Tensor, weights: Tensor | None = None) -> Any:
+        """Digest a normalized context (..., n, d) into a state."""
+        ...
+
+    def read(self, state: Any, queries: Tensor) -> Estimate[Tensor]:
+        """Answer at normalized queries (..., m, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class NetworkField(Field):
+    """An encoded context: the frame it was normalized by and the core's state."""
+
+    frame: Frame
+    core: Core
+    state: Any
+
+    @property
+    def dim(self) -> int:
+        return self.frame.matrix.shape[-1]
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        points = queries.to(self.frame.center.dtype)
+        inside = self.core.read(self.state, self.frame.normalize(points))
+        log_density, score = self.frame.denormalize_estimate(inside)
+        return Estimate(
+            None if log_density is None else log_density.to(queries.dtype), score.to(queries.dtype)
+        )
+
+
+class Network(nn.Module, Method):
+    """A core in a frame, as a torch module and as a method of the spine.
+
+    Parameters
+    ----------
+    core : a torch module with `encode` and `read`
+    frame : name of a frame in `discoformer.frames.FRAMES`
+    """
+
+    def __init__(self, core: nn.Module, frame: str) -> None:
+        super().__init__()
+        self.core: Any = core
+        self.frame_name = frame
+        self.frame = FRAMES[frame]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating type of the weights, and of the arithmetic."""
+        return next(self.parameters()).dtype
+
+    def encode(self, context: Tensor, weights: Tensor | None = None) -> NetworkField:
+        """Digest a context (..., n, d) once, to be read at any number of queries."""
+        points = check_points(context, "context", min_rows=2).to(self.dtype)
+        return self._fit(points, check_weights(weights, points))
+
+    def read(self, field: NetworkField, queries: Tensor) -> Estimate[Tensor]:
+        """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d)."""
+        return field.estimate(queries)
+
+    def forward(self, context: Tensor, queries: Tensor, weights: Tensor | None = None) -> Estimate[Tensor]:
+        """`encode` and `read` in one call."""
+        return self.read(self.encode(context, weights), queries)
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> NetworkField:
+        context = context.to(self.dtype)
+        frame = self.frame.fit(context, weights)
+        state = self.core.encode(frame.normalize(context), weights)
+        kind: type[NetworkField] = getattr(self.core, "field_type", NetworkField)
+        return kind(frame, self.core, state)

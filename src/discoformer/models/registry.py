@@ -1,0 +1,170 @@
+"""Weights with their papers: save, check and load networks.
+
+A weights file is safetensors whose header carries everything needed to rebuild and judge the network:
+core and frame, the prior it was trained on, its range of dimensions and sizes, the record of the run.
+`weights/registry.json` lists the shipped files with their SHA-256.  Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from discoformer.checks import DataError
+from discoformer.frames import FRAMES
+from discoformer.models.network import Network
+
+__all__ = ["Card", "build_network", "list_models", "load_model", "read_card", "register", "save_model"]
+
+_FORMAT = "discoformer-1"
+DEFAULT = "mixture"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a weights file says of itself.
+
+    Attributes
+    ----------
+    core : keyword values of the core, with its ``kind``
+    frame : name of the frame
+    prior : keyword values of the training prior
+    dims, sizes : smallest and largest dimension and context size in training
+    record : the run: recipe, steps, minutes, seeds
+    """
+
+    core: dict[str, Any]
+    frame: str
+    prior: dict[str, Any] = field(default_factory=dict)
+    dims: tuple[int, int] = (1, 1)
+    sizes: tuple[int, int] = (2, 2)
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+def build_network(core: dict[str, Any], frame: str) -> Network:
+    """A network with random weights from its description."""
+    values = dict(core)
+    kind = values.pop("kind", None)
+    if frame not in FRAMES:
+        raise DataError(f"unknown frame {frame!r}: choose one of {', '.join(FRAMES)}")
+    try:
+        return Network(_build_core(kind, values), frame)
+    except TypeError as error:
+        raise DataError(f"core {kind!r} cannot be built: {error}") from None
+
+
+def _build_core(kind: object, values: dict[str, Any]) -> nn.Module:
+    if kind == "mixture":
+        from discoformer.models.mixture import MixtureConfig, MixtureCore
+
+        return MixtureCore(MixtureConfig(**values))
+    if kind == "attention":
+        from discoformer.models.attention import AttentionConfig, AttentionCore
+
+        return AttentionCore(AttentionConfig(**values))
+    raise DataError(f"unknown core {kind!r}: choose mixture or attention")
+
+
+def save_model(network: Network, card: Card, path: str | Path) -> None:
+    """Write weights and card, in float32, whole or not at all."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    save_file(
+        {k: v.detach().to(torch.float32).contiguous() for k, v in network.core.state_dict().items()},
+        temporary,
+        metadata={"format": _FORMAT, "card": json.dumps(asdict(card))},
+    )
+    os.replace(temporary, path)
+
+
+def read_card(path: str | Path) -> Card:
+    """The card in a weights file's header."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except FileNotFoundError:
+        raise DataError(f"no weights at {path}") from None
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path} is not a safetensors file or is damaged: {error}") from None
+    if metadata.get("format") != _FORMAT:
+        raise DataError(f"{path} was not written by discoformer (format {metadata.get('format')!r})")
+    values = json.loads(metadata["card"])
+    values["dims"], values["sizes"] = tuple(values["dims"]), tuple(values["sizes"])
+    return Card(**values)
+
+
+def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> Network:
+    """Load a shipped model by name, or weights by path, ready for inference.
+
+    Parameters
+    ----------
+    name : a name of `list_models`, "default", or a path to a safetensors file
+    dtype : floating type of weights and arithmetic; double precision unless asked otherwise
+    """
+    registry = _registry()
+    key = DEFAULT if name == "default" else str(name)
+    if key in registry:
+        path = _weights_folder() / registry[key]["file"]
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if digest != registry[key]["sha256"]:
+            raise DataError(f"the weights of {key!r} do not match their checksum: reinstall discoformer")
+    else:
+        path = Path(name)
+        if not path.exists():
+            raise DataError(f"no model {key!r}: choose {', '.join(registry) or 'a path'} or give a path")
+    card = read_card(path)
+    network = build_network(card.core, card.frame)
+    with safe_open(path, framework="pt") as file:
+        tensors = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
+    try:
+        network.core.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise DataError(f"{path} does not fit its own header: {str(error).splitlines()[0]}") from None
+    network.to(dtype)
+    network.eval()
+    network.requires_grad_(False)
+    return network
+
+
+def list_models() -> dict[str, Card]:
+    """Names and cards of the shipped models."""
+    return {name: read_card(_weights_folder() / entry["file"]) for name, entry in _registry().items()}
+
+
+def register(name: str, path: str | Path) -> None:
+    """Put a weights file into the package under a name, with its checksum (for maintainers)."""
+    data = Path(path).read_bytes()
+    read_card(path)
+    folder = _weights_folder()
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.safetensors").write_bytes(data)
+    entries = {
+        **_registry(),
+        name: {"file": f"{name}.safetensors", "sha256": hashlib.sha256(data).hexdigest()},
+    }
+    text = json.dumps(dict(sorted(entries.items())), indent=2)
+    (folder / "registry.json").write_text(text + "\n")
+    _registry.cache_clear()
+
+
+def _weights_folder() -> Path:
+    return Path(str(resources.files("discoformer.models"))) / "weights"
+
+
+@cache
+def _registry() -> dict[str, dict[str, str]]:
+    path = _weights_folder() / "registry.json"
+    entries: dict[str, dict[str, str]] = json.loads(path.read_text()) if path.exists() else {}
+    return entries

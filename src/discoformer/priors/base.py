@@ -1,0 +1,29 @@
+"""A distribution: a field whose log density and score are known in closed form, and that can be sampled."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from discoformer.fields import Field
+
+__all__ = ["Distribution"]
+
+
+class Distribution(Field):
+    """A batch of distributions on R^d with exact ``sample``, ``log_density`` and ``score``.
+
+    The leading dimensions of the parameters are ``batch_shape``; queries (..., m, d) broadcast
+    against it.  Answers come in the dtype of the queries, samples in the dtype of the parameters.
+    """
+
+    @property
+    @abstractmethod
+    def batch_shape(self) -> torch.Size:
+        """Leading dimensions: one distribution each."""
+
+    @abstractmethod
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw ``n`` independent points from every distribution of the batch, (*batch_shape, n, d)."""

@@ -1,0 +1,41 @@
+"""Priors by name: from the plain values of a config file or a weights header."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from discoformer.checks import DataError
+from discoformer.priors.broad import BroadPrior
+from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
+
+__all__ = ["PRIORS", "prior_from_config"]
+
+PRIORS: dict[str, type[Prior]] = {
+    prior.name: prior for prior in (GMMPrior, GaussianPrior, BroadPrior, AffinePrior)
+}
+
+
+def prior_from_config(config: Mapping[str, Any]) -> Prior:
+    """Build a prior from its name and fields; lists become tuples, nested mappings nested priors.
+
+    >>> prior_from_config({"name": "gmm", "modes": [1, 4], "reading": "variance"})
+    GMMPrior(modes=(1, 4), spread=3.0, scale=(0.2, 1.0), reading='variance', \
+covariance='diagonal', weights='equal')
+    """
+    name = config.get("name")
+    if name not in PRIORS:
+        raise DataError(f"prior name {name!r} is not one of {', '.join(PRIORS)}")
+    kind = PRIORS[name]
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # every prior is a dataclass
+    values: dict[str, Any] = {}
+    for key, value in config.items():
+        if key == "name":
+            continue
+        if key not in known:
+            raise DataError(f"prior {name!r} has no field {key!r}; it has {', '.join(known)}")
+        if isinstance(value, Mapping):
+            value = prior_from_config(value)
+        values[key] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)

@@ -1,0 +1,64 @@
+"""Checkpoints of a run: one safetensors file with weights, average, optimizer moments and counters.
+
+Written beside the old one and moved into place, so a kill at any moment leaves a whole checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+__all__ = ["load_checkpoint", "save_checkpoint"]
+
+
+def save_checkpoint(
+    path: Path,
+    network: nn.Module,
+    average: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: dict[str, Any],
+) -> None:
+    """Write the whole state of a run; ``progress`` is JSON (step, seconds, running means)."""
+    tensors: dict[str, Tensor] = {}
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
+    for name, tensor in network.state_dict().items():
+        tensors[f"network.{name}"] = tensor
+    for name, tensor in average.state_dict().items():
+        tensors[f"average.{name}"] = tensor
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            tensors[f"optimizer.{key}.{names[id(parameter)]}"] = torch.as_tensor(value)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    save_file(
+        {k: v.detach().clone().contiguous() for k, v in tensors.items()},
+        temporary,
+        metadata={"progress": json.dumps(progress)},
+    )
+    os.replace(temporary, path)
+
+
+def load_checkpoint(
+    path: Path, network: nn.Module, average: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, Any]:
+    """Restore what `save_checkpoint` wrote, in place, and return the progress."""
+    with safe_open(path, framework="pt") as file:
+        progress: dict[str, Any] = json.loads(file.metadata()["progress"])
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    for prefix, module in (("network.", network), ("average.", average)):
+        module.load_state_dict(
+            {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        )
+    for name, parameter in network.named_parameters():
+        for key in ("step", "exp_avg", "exp_avg_sq"):
+            value = tensors.get(f"optimizer.{key}.{name}")
+            if value is not None:
+                optimizer.state[parameter][key] = value
+    return progress

@@ -1,0 +1,273 @@
+"""The training loop: draw, step, average, report, checkpoint; resumable at any step.
+
+    discoformer train configs/mixture.yaml --minutes 60
+    torchrun --nproc-per-node 2 -m discoformer.cli train configs/mixture.yaml
+
+A run lives in its own folder: `checkpoint.safetensors` (everything needed to go on), `log.jsonl` (one
+line per report) and `weights.safetensors` (the averaged weights with their card).  The random numbers
+of a step depend on seed, rank and step alone, so a resumed run continues the curve of an unbroken one.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from discoformer.checks import DataError
+from discoformer.evaluation import gmm_datasets, measure
+from discoformer.fields import Estimate
+from discoformer.models.registry import Card, build_network, load_model, save_model
+from discoformer.priors import GMMPrior, prior_from_config
+from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
+from discoformer.training.config import Recipe
+from discoformer.training.loss import Loss, task_loss
+from discoformer.training.tasks import Task, draw_task, step_generator
+
+__all__ = ["Trainer", "learning_rate"]
+
+
+def learning_rate(recipe: Recipe, step: int) -> float:
+    """Linear warm-up, constant, linear decay to a thousandth over the last ``decay`` steps.
+
+    >>> recipe = Recipe("x", {}, "whiten", {}, steps=1000, warmup=10, decay=500, lr=1.0)
+    >>> [round(learning_rate(recipe, step), 3) for step in (0, 9, 400, 750, 999)]
+    [0.1, 1.0, 1.0, 0.5, 0.002]
+    """
+    rise = min(1.0, (step + 1) / max(1, recipe.warmup))
+    fall = min(1.0, (recipe.steps - step) / max(1, recipe.decay))
+    return recipe.lr * min(rise, max(fall, 1e-3))
+
+
+class Trainer:
+    """One run of a recipe in a folder."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.recipe, self.folder = recipe, folder
+        self.rank, self.world = _join_processes()
+        torch.manual_seed(recipe.seed)
+        self.network = build_network(recipe.core, recipe.frame)
+        if recipe.start is not None:
+            start = load_model(recipe.start, dtype=torch.float32)
+            self.network.core.load_state_dict(start.core.state_dict())
+        self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
+        self.optimizer = torch.optim.AdamW(
+            self.network.parameters(), lr=recipe.lr, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+        )
+        self.prior = prior_from_config(recipe.prior)
+        self.step = 0
+        self.seconds = 0.0
+        self.typical: dict[str, float] = {}  # running mean of the loss by (d, log2 n)
+        self.running: dict[str, float] = {}  # running means for the log
+
+    # -- one step ----------------------------------------------------------------------------
+
+    def train_step(self) -> Loss:
+        """Draw a task, step the optimizer, move the average; returns this rank's loss."""
+        torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
+        generator = step_generator(self.recipe.seed, self.rank, self.step)
+        task = draw_task(self.recipe, self.prior, generator)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.recipe, self.step)
+        self.network.train()
+        loss = self.loss(task)
+        self.optimizer.zero_grad(set_to_none=True)
+        (loss.total * self._balance(task, loss)).backward()
+        self._average_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        finite = bool(torch.isfinite(norm))
+        if finite:
+            self.optimizer.step()
+            self._move_average()
+        self._record(loss, finite)
+        self.step += 1
+        return loss
+
+    def loss(self, task: Task) -> Loss:
+        """The recipe's loss of the network on a task, in the frame's coordinates."""
+        frame = self.network.frame.fit(task.context)
+        queries = frame.normalize(task.queries)
+        size = task.context.shape[-2]
+        estimate = self._forward(task, queries, size)
+        return task_loss(estimate, frame.normalize_estimate(task.truth), size, task.fresh, self.recipe.alpha)
+
+    def _forward(self, task: Task, queries: Tensor, size: int) -> Estimate[Tensor]:
+        core: Any = self.network.core
+        context = queries[:, :size]
+        if self.recipe.core["kind"] == "mixture":
+            mixture = core.encode(context, slots=task.slots, refinements=task.refinements)
+            estimate: Estimate[Tensor] = core.read(mixture, queries)
+            return estimate
+        state = core.encode(context)
+        own: Estimate[Tensor] = core.read_context(state)
+        if queries.shape[1] == size:
+            return own
+        rest: Estimate[Tensor] = core.read(state, queries[:, size:])
+        assert own.log_density is not None
+        assert rest.log_density is not None
+        return Estimate(
+            torch.cat([own.log_density, rest.log_density], -1),
+            torch.cat([own.score, rest.score], -2),
+        )
+
+    def _balance(self, task: Task, loss: Loss) -> float:
+        """What the loss is multiplied by: the running mean of the loss at the same (d, n), to a power.
+
+        Without it small samples, whose errors are large, drown what large samples could still teach.
+        """
+        size, dim = task.context.shape[-2:]
+        cell, value = f"{dim},{round(math.log2(size))}", float(loss.total.detach())
+        if math.isfinite(value):
+            before = self.typical.get(cell, value)
+            self.typical[cell] = 0.98 * before + 0.02 * min(value, 4 * before)
+        return math.pow(self.typical.get(cell, 1.0), -self.recipe.balance)
+
+    def _average_gradients(self) -> None:
+        if self.world > 1:
+            for parameter in self.network.parameters():
+                if parameter.grad is not None:
+                    dist.all_reduce(parameter.grad)
+                    parameter.grad /= self.world
+
+    @torch.no_grad()
+    def _move_average(self) -> None:
+        keep = min(self.recipe.average, (1 + self.step) / (20 + self.step))
+        for mean, now in zip(self.average.parameters(), self.network.parameters(), strict=True):
+            mean.lerp_(now, 1 - keep)
+
+    def _record(self, loss: Loss, finite: bool) -> None:
+        for key, value in (("density", loss.density), ("score", loss.score), ("skipped", 1.0 - finite)):
+            number = float(value.detach()) if isinstance(value, Tensor) else value
+            if math.isfinite(number):
+                self.running[key] = 0.99 * self.running.get(key, number) + 0.01 * number
+
+    # -- the run -----------------------------------------------------------------------------
+
+    def run(self, minutes: float | None = None, report_minutes: float = 5.0) -> None:
+        """Train to the recipe's last step, or for ``minutes``; report and checkpoint on the way."""
+        started, next_report = time.monotonic(), report_minutes * 60
+        before = self.seconds
+        bar = ProgressLine(self.recipe.name, self.recipe.steps, enabled=self.rank == 0)
+        while self.step < self.recipe.steps:
+            self.train_step()
+            elapsed = time.monotonic() - started
+            self.seconds = before + elapsed
+            bar.show(self.step, self.running)
+            if self._together(minutes is not None and elapsed > minutes * 60):
+                break
+            if self._together(elapsed > next_report):
+                next_report += report_minutes * 60
+                self.report()
+        bar.close()
+        self.report()
+
+    def report(self) -> None:
+        """Validate the average, append a line to the log, write checkpoint and weights."""
+        if self.rank == 0:
+            line: dict[str, Any] = {"step": self.step, "minutes": round(self.seconds / 60, 2), **self.running}
+            line["validation"] = self.validate()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with (self.folder / "log.jsonl").open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(json.dumps(line), flush=True)
+            self.save()
+
+    def validate(self, datasets: int = 10, seed: int = 1_000_000) -> dict[str, float]:
+        """Relative score error (%) of the averaged weights on the validation seeds, by (d, n)."""
+        recipe = self.recipe
+        prior = prior_from_config(recipe.validation)
+        if not isinstance(prior, GMMPrior):
+            raise DataError("the validation prior must be a GMM prior")
+        network = copy.deepcopy(self.average).to(torch.float64)
+        errors = {}
+        for dim in recipe.report_dims or sorted(set(recipe.dims)):
+            for size in recipe.report_sizes:
+                data = gmm_datasets(dim, size, datasets, seed, prior=prior)
+                result = measure({"network": network}, data)["network"]
+                errors[f"d{dim} n{size}"] = round(100 * result.relative_score, 3)
+        return errors
+
+    def card(self) -> Card:
+        """The card of the averaged weights as they are now."""
+        recipe = self.recipe
+        return Card(
+            core=recipe.core,
+            frame=recipe.frame,
+            prior=recipe.prior,
+            dims=(min(recipe.dims), max(recipe.dims)),
+            sizes=recipe.sizes,
+            record={"recipe": asdict(recipe), "steps": self.step, "minutes": round(self.seconds / 60, 1)},
+        )
+
+    def save(self) -> None:
+        """Write the checkpoint and the averaged weights."""
+        progress = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "typical": self.typical,
+            "running": self.running,
+        }
+        save_checkpoint(
+            self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizer, progress
+        )
+        save_model(self.average, self.card(), self.folder / "weights.safetensors")
+
+    def resume(self) -> None:
+        """Go on from the folder's checkpoint."""
+        path = self.folder / "checkpoint.safetensors"
+        if not path.exists():
+            raise DataError(f"nothing to resume: no checkpoint in {self.folder}")
+        progress = load_checkpoint(path, self.network, self.average, self.optimizer)
+        self.step, self.seconds = progress["step"], progress["seconds"]
+        self.typical, self.running = progress["typical"], progress["running"]
+
+    def _together(self, flag: bool) -> bool:
+        """The first rank decides for all, so that no rank waits for another in vain."""
+        if self.world == 1:
+            return flag
+        vote = torch.tensor(float(flag))
+        dist.broadcast(vote, 0)
+        return bool(vote)
+
+
+class ProgressLine:
+    """One line on a terminal with step, losses and the time that is left; silent elsewhere."""
+
+    def __init__(self, name: str, steps: int, enabled: bool) -> None:
+        self.name, self.steps = name, steps
+        self.enabled = enabled and sys.stderr.isatty()
+        self.started, self.first = time.monotonic(), -1
+
+    def show(self, step: int, running: dict[str, float]) -> None:
+        """Redraw at every tenth step."""
+        if self.first < 0:
+            self.first = step
+        if not self.enabled or step % 10:
+            return
+        rate = (step - self.first + 1) / (time.monotonic() - self.started)
+        left = (self.steps - step) / rate / 60
+        losses = " ".join(f"{key} {value:.4f}" for key, value in running.items() if key != "skipped")
+        print(f"\r{self.name} {step}/{self.steps} {losses} {left:.0f} min left ", end="", file=sys.stderr)
+
+    def close(self) -> None:
+        """End the line."""
+        if self.enabled:
+            print(file=sys.stderr)
+
+
+def _join_processes() -> tuple[int, int]:
+    """Rank and number of processes; joins the group that torchrun announced, if any."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world > 1 and not dist.is_initialized():
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return (dist.get_rank(), world) if world > 1 else (0, 1)

@@ -1,0 +1,48 @@
+"""The training loss, in the frame's coordinates: alpha * density + (1 - alpha) * score.
+
+Score errors count relative to the data set's own mean squared score, so that no scale or dimension
+dominates.  Queries from a second distribution can lie far out, where scores are huge; each is weighted
+down by its own magnitude.  The density term is Huber's, per dimension.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from discoformer.fields import Estimate
+
+__all__ = ["Loss", "task_loss"]
+
+
+class Loss(NamedTuple):
+    """Scalars: the weighted sum and its two parts."""
+
+    total: Tensor
+    density: Tensor
+    score: Tensor
+
+
+def task_loss(
+    estimate: Estimate[Tensor], truth: Estimate[Tensor], size: int, fresh: int, alpha: float
+) -> Loss:
+    """Loss of estimates at queries [context (size), fresh draws (fresh), second distribution (rest)].
+
+    All tensors are in the frame's coordinates: log densities (B, m), scores (B, m, d).
+    """
+    log_density, score = estimate
+    true_log_density, true_score = truth
+    assert log_density is not None
+    assert true_log_density is not None
+    dim = score.shape[-1]
+    square = true_score.square().mean(-1)  # (B, m)
+    typical = square[:, : size + fresh].mean(-1, keepdim=True)
+    error = (score - true_score).square().mean(-1) / typical
+    far = torch.ones_like(error)
+    far[:, size + fresh :] = 1 / (1 + square[:, size + fresh :] / typical)
+    huber = functional.huber_loss(log_density, true_log_density, reduction="none", delta=2.0) / dim
+    density_loss, score_loss = huber.mean(), (error * far).mean()
+    return Loss(alpha * density_loss + (1 - alpha) * score_loss, density_loss, score_loss)

@@ -1,0 +1,79 @@
+"""Training tasks made on the fly: a batch of contexts with queries whose truth is known exactly."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from discoformer.fields import Estimate
+from discoformer.priors import Prior
+from discoformer.training.config import Recipe
+
+__all__ = ["Task", "draw_task", "step_generator"]
+
+
+class Task(NamedTuple):
+    """A batch of contexts of one size and dimension.
+
+    The queries are the context itself, then ``fresh`` draws from the same distribution, then draws
+    from a second one (the paper's Algorithm 1), whose far points teach the tails.
+
+    Attributes
+    ----------
+    context : (B, n, d)
+    queries : (B, m, d), the first n of them the context
+    truth : exact log density (B, m) and score (B, m, d)
+    fresh : how many queries after the context come from the context's own distribution
+    slots, refinements : run-time sizes for the mixture core, or None
+    """
+
+    context: Tensor
+    queries: Tensor
+    truth: Estimate[Tensor]
+    fresh: int
+    slots: int | None
+    refinements: int | None
+
+
+def step_generator(seed: int, rank: int, step: int) -> torch.Generator:
+    """The random numbers of one step on one rank: a resumed run draws what an unbroken one would."""
+    # SplitMix64's constant spreads neighbouring steps over the whole seed space.
+    mixed = (seed * 1_000_003 + rank) * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9
+    return torch.Generator().manual_seed(mixed % 2**63)
+
+
+def draw_task(recipe: Recipe, prior: Prior, generator: torch.Generator) -> Task:
+    """Draw dimension, size, distribution and points of one training step."""
+
+    def uniform() -> float:
+        return float(torch.rand((), generator=generator))
+
+    dim = recipe.dims[int(uniform() * len(recipe.dims))]
+    low, high = (math.log2(size) for size in recipe.sizes)
+    if recipe.size_steps == "power-of-two":
+        size = 2 ** (int(low) + int(uniform() * (int(high) - int(low) + 1)))
+    else:
+        size = round(2 ** (low + uniform() * (high - low)))
+    size = max(size, 2 * dim + 2)
+    batch = max(1, min(recipe.max_batch, recipe.tokens // size))
+    own, other = prior.pair(batch, dim, generator)
+    fresh, second = (math.ceil(part * size) if part > 0 else 0 for part in (recipe.fresh, recipe.second))
+    parts = [own.sample(size + fresh, generator)]
+    if second:
+        parts.append(other.sample(second, generator))
+    queries = torch.cat(parts, -2)
+    return Task(
+        context=queries[:, :size],
+        queries=queries,
+        truth=own.estimate(queries),
+        fresh=fresh,
+        slots=_draw(recipe.slots, uniform()),
+        refinements=_draw(recipe.refinements, uniform()),
+    )
+
+
+def _draw(bounds: tuple[int, int] | None, uniform: float) -> int | None:
+    return None if bounds is None else bounds[0] + int(uniform * (bounds[1] - bounds[0] + 1))

@@ -1,0 +1,238 @@
+"""The command line: its answers are the field's, bad input is one line and exit code 2, files stay whole."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from discoformer.baselines.kde import KDE
+from discoformer.cli import estimate, main
+from discoformer.io import FORMATS, Table, read_table, write_table
+
+
+@pytest.fixture
+def data() -> Table:
+    return Table(np.random.default_rng(0).normal(size=(40, 2)) * [1.0, 100.0], ("a", "b"))
+
+
+@pytest.fixture
+def csv(data: Table, tmp_path: Path) -> Path:
+    write_table(data, tmp_path / "data.csv")
+    return tmp_path / "data.csv"
+
+
+def expected(context: np.ndarray, queries: np.ndarray, bandwidth: str | float = "scott") -> np.ndarray:
+    """Rows of the output table: queries, log density, score."""
+    return np.column_stack([queries, *KDE(bandwidth=bandwidth).fit(context).estimate(queries)])
+
+
+@pytest.mark.parametrize("out", FORMATS)
+@pytest.mark.parametrize("file", FORMATS)
+def test_output_is_what_the_field_answers(data: Table, file: str, out: str, tmp_path: Path) -> None:
+    write_table(data, tmp_path / f"data{file}")
+    assert main(["estimate", str(tmp_path / f"data{file}"), "--out", str(tmp_path / f"out{out}")]) == 0
+    result = read_table(tmp_path / f"out{out}")
+    np.testing.assert_allclose(result.values, expected(data.values, data.values), rtol=1e-12)
+    if out != ".npy":
+        a, b = ("x0", "x1") if file == ".npy" else ("a", "b")
+        assert result.names == (a, b, "log_density", f"score_{a}", f"score_{b}")
+
+
+def test_chunks_do_not_change_the_answer(
+    data: Table, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimate, "CHUNK", 7)
+    assert main(["estimate", str(csv), "--out", str(tmp_path / "out.npy")]) == 0
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected(data.values, data.values), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bandwidth", ["scott-full", "silverman", "loo", "0.5"])
+def test_bandwidth_is_passed_on(data: Table, csv: Path, bandwidth: str, tmp_path: Path) -> None:
+    assert main(["estimate", str(csv), "--bandwidth", bandwidth, "--out", str(tmp_path / "out.npy")]) == 0
+    rule = 0.5 if bandwidth == "0.5" else bandwidth
+    np.testing.assert_allclose(
+        np.load(tmp_path / "out.npy"), expected(data.values, data.values, rule), rtol=1e-12
+    )
+
+
+def test_queries_are_answered_in_the_order_of_the_data(data: Table, csv: Path, tmp_path: Path) -> None:
+    queries = np.array([[0.5, 10.0], [-1.0, 0.0], [50.0, 3.0]])
+    write_table(Table(queries[:, ::-1], ("b", "a")), tmp_path / "queries.parquet")
+    out = tmp_path / "out.csv"
+    assert (
+        main(["estimate", str(csv), "--queries", str(tmp_path / "queries.parquet"), "--out", str(out)]) == 0
+    )
+    result = read_table(out)
+    assert result.names[:2] == ("a", "b")
+    np.testing.assert_allclose(result.values, expected(data.values, queries), rtol=1e-12)
+
+
+def test_columns_leave_text_out(data: Table, tmp_path: Path) -> None:
+    frame = pd.DataFrame(data.values, columns=["a", "b"]).assign(name="text")
+    frame.to_csv(tmp_path / "mixed.csv", index=False)
+    out = tmp_path / "out.csv"
+    assert main(["estimate", str(tmp_path / "mixed.csv"), "--columns", "b", "--out", str(out)]) == 0
+    np.testing.assert_allclose(
+        read_table(out).values, expected(data.values[:, [1]], data.values[:, [1]]), rtol=1e-12
+    )
+
+
+def test_json_is_one_object(
+    data: Table, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out.csv")
+    assert main(["estimate", str(csv), "--json", "--out", out]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["n"], summary["d"]) == data.values.shape
+    assert summary["out"] == out
+    mean = expected(data.values, data.values)[:, 2].mean()
+    assert summary["mean_log_density"] == pytest.approx(mean, rel=1e-12)
+
+
+def test_summary_shows_the_extreme_rows(
+    data: Table, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["estimate", str(csv)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    order = np.argsort(-expected(data.values, data.values)[:, 2])
+    assert [int(row[0]) for row in rows[-6:]] == [*order[:3], *order[-3:]]
+    assert [p.name for p in tmp_path.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize("columns", ["a", "a,b", "a,b,c"])
+def test_plot_writes_a_picture(data: Table, columns: str, tmp_path: Path) -> None:
+    values = np.column_stack([data.values, data.values[:, 0] ** 2])
+    write_table(Table(values, ("a", "b", "c")), tmp_path / "data.csv")
+    picture = tmp_path / "picture.png"
+    assert main(["estimate", str(tmp_path / "data.csv"), "--columns", columns, "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+BAD_FILES = {
+    "NaN": ("a,b\n1,2\n3,nan\n5,1\n", "column 'b' has a missing value at row 1"),
+    "inf": ("a,b\n1,2\ninf,4\n5,1\n", "column 'a' has an infinite value at row 1"),
+    "one row": ("a,b\n1,2\n", "at least 2 rows"),
+    "constant column": ("a,b\n1,2\n3,2\n5,2\n", "constant column(s) 'b'"),
+    "n < d": ("a,b,c\n1,2,4\n3,1,5\n", "2 row(s) in 3 column(s)"),
+    "strings": ("a,b\n1,2\n3,tall\n5,1\n", "column 'b' holds text or dates, first at row 1 ('tall')"),
+    "empty": ("", "the file is empty"),
+    "header only": ("a,b\n", "no rows"),
+    "clashing name": ("a,log_density\n1,2\n3,4\n5,1\n", "'log_density' has a name the output uses"),
+}
+
+
+def assert_refused(
+    arguments: list[str], message: str, outputs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on standard error, exit code 2, nothing else printed, existing outputs byte for byte."""
+    for path in outputs:
+        path.write_bytes(b"precious\x00")
+    folder = {path.parent for path in outputs}
+    before = {p for f in folder for p in f.iterdir()}
+    assert main(["estimate", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("discoformer: error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+    assert all(path.read_bytes() == b"precious\x00" for path in outputs)
+    assert {p for f in folder for p in f.iterdir()} == before
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_data_is_one_line(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, message = BAD_FILES[case]
+    bad, out, plot = tmp_path / "bad.csv", tmp_path / "out.csv", tmp_path / "plot.png"
+    bad.write_text(text)
+    assert_refused([str(bad), "--out", str(out), "--plot", str(plot)], message, [out, plot], capsys)
+
+
+@pytest.mark.parametrize("case", ["NaN", "inf", "strings", "empty", "header only"])
+def test_bad_queries_are_one_line(
+    case: str, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, message = BAD_FILES[case]
+    bad, out = tmp_path / "bad.csv", tmp_path / "out.csv"
+    bad.write_text(text)
+    assert_refused([str(csv), "--queries", str(bad), "--out", str(out)], message, [out], capsys)
+
+
+@pytest.mark.parametrize("values", [np.zeros((3, 1)), np.zeros((3, 3))])
+def test_wrong_number_of_query_columns(
+    values: np.ndarray, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "queries.npy", values)
+    out = tmp_path / "out.csv"
+    message = f"the queries have {values.shape[1]} column(s)"
+    assert_refused(
+        [str(csv), "--queries", str(tmp_path / "queries.npy"), "--out", str(out)], message, [out], capsys
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bandwidth", "wide"], "bandwidth rule 'wide' is unknown"),
+        (["--bandwidth", "-1"], "bandwidth must be positive"),
+        (["--columns", "z"], "no column 'z'"),
+        (["--queries", "none.csv"], "none.csv: no such file"),
+    ],
+)
+def test_bad_options_are_one_line(
+    arguments: list[str], message: str, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.csv"
+    assert_refused([str(csv), *arguments, "--out", str(out)], message, [out], capsys)
+
+
+def test_bad_outputs_are_refused(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    cases = [
+        ("--out", tmp_path / "none" / "out.csv", "its folder does not exist"),
+        ("--out", tmp_path / "folder.csv", "a folder"),
+        ("--out", tmp_path / "out.xlsx", "unknown format"),
+        ("--out", csv, "is an input file"),
+        ("--plot", tmp_path / "plot.gif", "pictures end in"),
+        ("--plot", tmp_path / "none" / "plot.png", "its folder does not exist"),
+    ]
+    before = csv.read_bytes()
+    for option, path, message in cases:
+        assert_refused([str(csv), option, str(path)], message, [], capsys)
+    assert csv.read_bytes() == before
+
+
+def test_a_write_that_fails_keeps_the_old_file(
+    csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, path: Path, **_: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    out = tmp_path / "out.csv"
+    assert_refused([str(csv), "--out", str(out)], "No space left on device", [out], capsys)
+
+
+def test_missing_file_from_a_shell(tmp_path: Path) -> None:
+    command = "import sys; from discoformer.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "estimate", "none.csv"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "discoformer: error: none.csv: no such file\n"
+
+
+def test_help_has_examples_and_does_not_wait_for_torch() -> None:
+    code = (
+        "import sys; from discoformer.cli import main\n"
+        "try: main(['--help'])\n"
+        "finally: print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("False\n")
+    assert "estimate" in done.stdout
+    assert "examples:" in estimate.make_parser().format_help()

@@ -1,0 +1,111 @@
+"""Frames: exact change of variables, whitening, deficient data named by column."""
+
+import pytest
+import torch
+
+from discoformer.checks import DataError
+from discoformer.frames import FRAMES, Identity, Standardize, Whiten, dependent_columns
+from discoformer.priors import gaussian
+
+
+def sample(n: int = 200, d: int = 3, batch: tuple[int, ...] = ()) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(n + d)
+    mix = torch.randn(d, d, generator=generator, dtype=torch.float64)
+    return torch.randn(*batch, n, d, generator=generator, dtype=torch.float64) @ mix + 5
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_round_trip_and_log_det(name: str) -> None:
+    x = sample(batch=(2,))
+    frame = FRAMES[name].fit(x)
+    torch.testing.assert_close(frame.denormalize(frame.normalize(x)), x)
+    torch.testing.assert_close(torch.linalg.slogdet(frame.matrix)[1], frame.log_det)
+
+
+def test_whiten_gives_identity_covariance_weighted_or_not() -> None:
+    x = sample()
+    weights = torch.rand(200, dtype=torch.float64)
+    weights /= weights.sum()
+    for w in (None, weights):
+        y = Whiten().fit(x, w).normalize(x)
+        p = torch.full((200, 1), 1 / 200, dtype=x.dtype) if w is None else w.unsqueeze(-1)
+        torch.testing.assert_close((y * p).mT @ y, torch.eye(3, dtype=x.dtype))
+        torch.testing.assert_close((y * p).sum(0), torch.zeros(3, dtype=x.dtype))
+
+
+def test_integer_weights_equal_repeated_rows() -> None:
+    x = sample(20)
+    counts = torch.arange(20) % 3 + 1
+    weights = counts / counts.sum()
+    repeated = x.repeat_interleave(counts, 0)
+    for kind in (Whiten(), Standardize()):
+        a, b = kind.fit(x, weights.to(x)), kind.fit(repeated)
+        torch.testing.assert_close(a.matrix, b.matrix)
+        torch.testing.assert_close(a.center, b.center)
+
+
+@pytest.mark.parametrize("name", ["whiten", "standardize"])
+def test_change_of_variables_is_exact(name: str) -> None:
+    """A Gaussian's log density and score, taken to the frame and back, are themselves."""
+    x = sample()
+    truth = gaussian(torch.ones(3, dtype=x.dtype), torch.eye(3, dtype=x.dtype) + 0.5).estimate(x)
+    frame = FRAMES[name].fit(x)
+    back = frame.denormalize_estimate(frame.normalize_estimate(truth))
+    torch.testing.assert_close(back.log_density, truth.log_density)
+    torch.testing.assert_close(back.score, truth.score)
+    # In the frame the density of the mapped Gaussian must still integrate to one: compare with the
+    # closed form of the mapped Gaussian.
+    mean = frame.normalize(torch.ones(1, 3, dtype=x.dtype))[0]
+    covariance = frame.matrix.mT @ (torch.eye(3, dtype=x.dtype) + 0.5) @ frame.matrix
+    inside = gaussian(mean, covariance).estimate(frame.normalize(x))
+    torch.testing.assert_close(frame.normalize_estimate(truth).log_density, inside.log_density)
+    torch.testing.assert_close(frame.normalize_estimate(truth).score, inside.score)
+
+
+def test_whiten_is_equivariant_up_to_a_rotation() -> None:
+    x = sample()
+    a = torch.randn(3, 3, dtype=x.dtype)
+    y, z = Whiten().fit(x).normalize(x), Whiten().fit(x @ a + 1).normalize(x @ a + 1)
+    torch.testing.assert_close(y @ y.mT, z @ z.mT)
+
+
+def test_whiten_ignores_the_units_of_columns_exactly() -> None:
+    x = sample()
+    units = torch.tensor([1e-12, 1.0, 1e12], dtype=x.dtype)
+    y, z = Whiten().fit(x).normalize(x), Whiten().fit(x * units).normalize(x * units)
+    torch.testing.assert_close(y, z, rtol=1e-10, atol=1e-10)
+
+
+def test_gradient_is_finite_for_equal_eigenvalues() -> None:
+    """Through `eigh` it would be NaN: the covariance of this cross is a multiple of the identity."""
+    cross = torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]], dtype=torch.float64, requires_grad=True)
+    (Whiten().fit(cross).normalize(cross) ** 3).sum().backward()
+    assert cross.grad is not None
+    assert bool(torch.isfinite(cross.grad).all())
+
+
+def test_gradient_matches_finite_differences() -> None:
+    x = sample(6, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: Whiten().fit(t).normalize(t), x)
+    assert torch.autograd.gradcheck(lambda t: Whiten().fit(t).log_det, x)
+
+
+def test_deficient_data_is_named_by_column() -> None:
+    x = sample(50)
+    constant = x.clone()
+    constant[:, 1] = 7.0
+    with pytest.raises(DataError, match="column 1: constant"):
+        Standardize().fit(constant)
+    collinear = torch.cat([x, x[:, :1] - 2 * x[:, 2:]], 1)
+    with pytest.raises(DataError, match="column 3: a linear combination"):
+        Whiten().fit(collinear)
+    with pytest.raises(DataError, match="2 rows in 3 columns"):
+        Whiten().fit(x[:2])
+    assert dependent_columns(collinear) == [3]
+
+
+def test_identity_changes_nothing() -> None:
+    x = sample(batch=(2,))
+    frame = Identity().fit(x)
+    assert torch.equal(frame.normalize(x), x)
+    assert torch.equal(frame.log_det, torch.zeros(2, dtype=x.dtype))

@@ -1,0 +1,191 @@
+"""Tables survive every format bit for bit, and unusable files are refused with a name and a place."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from discoformer.checks import DataError
+from discoformer.io import FORMATS, Table, read_sample, read_table, replacing, write_table
+
+
+@pytest.fixture
+def table() -> Table:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-12, 12, size=(20, 3))
+    return Table(values, ("a", "b c", "ü"))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_written_table_reads_back_bit_for_bit(table: Table, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"table{suffix}"
+    write_table(table, path)
+    back = read_table(path)
+    np.testing.assert_array_equal(back.values, table.values)
+    assert back.names == (("x0", "x1", "x2") if suffix == ".npy" else table.names)
+    assert back.named == (suffix != ".npy")
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_columns_are_selected_in_the_order_asked_for(table: Table, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"table{suffix}"
+    write_table(table, path)
+    names = ["x2", "x0"] if suffix == ".npy" else ["ü", "a"]
+    chosen = read_table(path, names)
+    assert chosen.names == tuple(names)
+    np.testing.assert_array_equal(chosen.values, table.values[:, [2, 0]])
+
+
+def test_integers_booleans_and_vectors_become_floats(tmp_path: Path) -> None:
+    np.save(tmp_path / "vector.npy", np.arange(3))
+    np.testing.assert_array_equal(read_table(tmp_path / "vector.npy").values, [[0.0], [1.0], [2.0]])
+    pd.DataFrame({"flag": [True, False], "count": [1, 2]}).to_parquet(tmp_path / "mixed.parquet")
+    np.testing.assert_array_equal(read_table(tmp_path / "mixed.parquet").values, [[1.0, 1.0], [0.0, 2.0]])
+
+
+def test_text_without_header_loses_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "bare.csv"
+    path.write_text("1,2\n3,4\n")
+    bare = read_table(path)
+    assert (bare.names, bare.named) == (("x0", "x1"), False)
+    np.testing.assert_array_equal(bare.values, [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_row_labels_are_not_data(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.5, 2.5]}).to_csv(tmp_path / "labelled.csv")
+    assert read_table(tmp_path / "labelled.csv").names == ("a",)
+
+
+def test_semicolons_separate_too(tmp_path: Path) -> None:
+    (tmp_path / "semicolons.csv").write_text("a;b\n1.5;2\n")
+    table = read_table(tmp_path / "semicolons.csv")
+    assert (table.names, table.values.tolist()) == (("a", "b"), [[1.5, 2.0]])
+
+
+def test_byte_order_mark_is_not_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "mark.csv").write_text("a,b\n1,2\n", encoding="utf-8-sig")
+    assert read_table(tmp_path / "mark.csv").names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("\n\n", "cannot be read as csv"),
+        ("a,b\n", "no rows"),
+        ("a,b\n1,2\n3,tall\n", r"column 'b' holds text or dates, first at row 1 \('tall'\)"),
+        ("a,b\n1,2\n3,\n,\n", r"column 'b' has a missing value at row 1 .*3 in all"),
+        ("a,b\n1,2\n3,nan\n", "column 'b' has a missing value at row 1"),
+        ("a,b\n1,2\n-inf,4\n", "column 'a' has an infinite value at row 1"),
+        ("a,b\n1,2,3\n4,5,6\n", "more fields than the header"),
+        ("a,b\n1,2\n4,5,6\n", "cannot be read as csv"),
+    ],
+)
+def test_unusable_text_names_the_place(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message) as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array([["a", "b"]]), "real numbers"),
+        (np.array([[1j]]), "real numbers"),
+        (np.array([[None]]), "npy file"),
+        (np.zeros((2, 2, 2)), "shape"),
+        (np.array(1.0), "shape"),
+        (np.zeros((0, 2)), "no rows"),
+        (np.zeros((2, 0)), "no columns"),
+        (np.array([[1.0, np.nan]]), "column 'x1' has a missing value at row 0"),
+    ],
+)
+def test_unusable_arrays_are_refused(array: np.ndarray, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.npy"
+    np.save(path, array)
+    with pytest.raises(DataError, match=message):
+        read_table(path)
+
+
+def test_dates_are_not_read_as_nanoseconds(tmp_path: Path) -> None:
+    pd.DataFrame({"day": pd.date_range("2026-01-01", periods=3)}).to_parquet(tmp_path / "days.parquet")
+    with pytest.raises(DataError, match="column 'day' holds text or dates, first at row 0"):
+        read_table(tmp_path / "days.parquet")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_garbage_is_refused(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"garbage{suffix}"
+    path.write_bytes(b"\x00garbage\nmore garbage")
+    with pytest.raises(DataError, match="npy file|cannot be read as parquet") as caught:
+        read_table(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin.csv").write_bytes("größe\n1\n".encode("latin-1"))
+    with pytest.raises(DataError, match="UTF-8"):
+        read_table(tmp_path / "latin.csv")
+
+
+def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "sheet.xlsx").write_text("a\n1\n")
+    for name, message in [("none.csv", "no such file"), ("", "a folder"), ("sheet.xlsx", "unknown format")]:
+        with pytest.raises(DataError, match=message):
+            read_table(tmp_path / name)
+
+
+def test_unknown_or_repeated_columns_are_refused(table: Table, tmp_path: Path) -> None:
+    write_table(table, tmp_path / "table.csv")
+    with pytest.raises(DataError, match="no column 'z', the file has 'a', 'b c', 'ü'"):
+        read_table(tmp_path / "table.csv", ["a", "z"])
+    with pytest.raises(DataError, match="twice"):
+        read_table(tmp_path / "table.csv", ["a", "a"])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[1.0, 2.0]], "1 row.* at least 2 rows"),
+        ([[1.0, 2.0, 3.0], [2.0, 5.0, 1.0]], "2 row.* at least 3 rows"),
+        ([[1.0, 7.0], [2.0, 7.0]], "constant column.* 'x1'"),
+    ],
+)
+def test_a_sample_must_have_a_density(values: list[list[float]], message: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "sample.npy", np.array(values))
+    with pytest.raises(DataError, match=message):
+        read_sample(tmp_path / "sample.npy")
+
+
+def test_queries_match_by_name_or_by_position() -> None:
+    data = Table(np.zeros((1, 2)), ("a", "b"))
+    numbers = np.array([[1.0, 2.0]])
+    assert Table(numbers, ("b", "a")).like(data).values.tolist() == [[2.0, 1.0]]
+    assert Table(numbers, ("x0", "x1"), named=False).like(data).values.tolist() == [[1.0, 2.0]]
+    with pytest.raises(DataError, match="2 column"):
+        Table(numbers, ("a", "c")).like(data)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    path.write_bytes(b"precious")
+    with (
+        pytest.raises(DataError, match="out.csv: cannot be written: disk full"),
+        replacing(path) as temporary,
+    ):
+        temporary.write_bytes(b"half")
+        raise OSError(28, "disk full")
+    assert path.read_bytes() == b"precious"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_written_link_stays_a_link(table: Table, tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    write_table(table, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    np.testing.assert_array_equal(read_table(tmp_path / "real.csv").values, table.values)

@@ -1,0 +1,308 @@
+"""The mixture core: its laws, with random weights in float64."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+from discoformer.checks import DataError
+from discoformer.models.landmarks import farthest_points
+from discoformer.models.lift import lift, natural_parameters, unvec, vec
+from discoformer.models.mixture import MixtureConfig, MixtureCore
+from discoformer.models.mixture_field import MixtureField
+from discoformer.models.network import Network
+from discoformer.models.slots import Slots, moments_of, slot_statistics
+from discoformer.priors import GMMPrior
+
+F64 = torch.float64
+
+
+def network(axis: bool = False, **values: int) -> Network:
+    """A small core whose decisions are random, so that every path of the arithmetic matters."""
+    torch.manual_seed(0)
+    config = MixtureConfig(**{"layers": 3, "width": 16, "heads": 2, "slots": 8, **values}, axis=axis)
+    core = MixtureCore(config)
+    for layer in core.layers:
+        torch.nn.init.normal_(layer.decide.weight, std=0.3)
+    return Network(core, "standardize" if axis else "whiten").to(F64).requires_grad_(False)
+
+
+def sample(n: int, d: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    prior = GMMPrior(modes=(3, 3), covariance="rotated")
+    return prior.draw(1, d, generator, dtype=F64).sample(n, generator)[0]
+
+
+def slots(m: int, d: int) -> Slots:
+    generator = torch.Generator().manual_seed(m * 10 + d)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.rand(1, m, *shape, generator=generator, dtype=F64)
+
+    root = draw(d, d) - 0.5
+    scale = root @ root.mT + 0.3 * torch.eye(d, dtype=F64)
+    return Slots(torch.log_softmax(draw(), -1), 3 * draw(d) - 1, scale, 2.5 + 20 * draw(), 0.5 + draw())
+
+
+# -- lift and slots ---------------------------------------------------------------------------
+
+
+def test_lift_makes_gaussians_inner_products() -> None:
+    x = sample(50, 3)
+    s = slots(4, 3)
+    theta = natural_parameters(s.mean, s.scale).theta
+    got = lift(x) @ theta[0].mT
+    for m in range(4):
+        expected = stats.multivariate_normal(s.mean[0, m].numpy(), s.scale[0, m].numpy()).logpdf(x.numpy())
+        np.testing.assert_allclose(got[:, m].numpy(), expected, rtol=1e-10)
+
+
+def test_vec_keeps_inner_products_and_unvec_inverts() -> None:
+    a, b = (m + m.mT for m in torch.randn(2, 4, 4, dtype=F64))
+    torch.testing.assert_close(vec(a) @ vec(b), (a * b).sum())
+    torch.testing.assert_close(unvec(vec(a), 4), a)
+
+
+def test_statistics_equal_the_definition_and_its_autograd() -> None:
+    """The pass written by hand against a direct transcription with scipy-checked densities."""
+    x = sample(40, 3).requires_grad_()
+    parameters = Slots(*(t.requires_grad_() for t in slots(5, 3)))
+    weights = torch.rand(1, 40, dtype=F64)
+    weights = weights / weights.sum()
+    got = slot_statistics(lift(x).unsqueeze(0), weights, parameters)
+
+    offset = x.unsqueeze(1) - parameters.mean[0]  # (n, M, d)
+    distance = (offset.unsqueeze(-2) @ torch.linalg.inv(parameters.scale[0]) @ offset.unsqueeze(-1)).flatten(
+        1
+    )
+    nu, d = parameters.nu[0], 3
+    log_density = (
+        torch.lgamma((nu + d) / 2)
+        - torch.lgamma(nu / 2)
+        - d / 2 * torch.log(nu * math.pi)
+        - torch.logdet(parameters.scale[0]) / 2
+        - (nu + d) / 2 * torch.log1p(distance / nu)
+    )
+    reference = stats.multivariate_t(
+        parameters.mean[0, 0].detach().numpy(), parameters.scale[0, 0].detach().numpy(), float(nu[0].detach())
+    )
+    np.testing.assert_allclose(log_density[:, 0].detach(), reference.logpdf(x.detach().numpy()), rtol=1e-9)
+    logits = log_density * parameters.temperature[0] + parameters.log_weight[0]
+    r = torch.softmax(logits, -1)
+    entropy = -(r * torch.log_softmax(logits, -1)).sum(-1, keepdim=True)
+    mixture = torch.logsumexp(logits, -1, keepdim=True)
+    u = (nu + d) / (nu + distance)
+    w = r * weights[0].unsqueeze(-1)
+    columns = [w, w * mixture / d, w * entropy, w * log_density, w * log_density**2]
+    expected = torch.cat([torch.stack([c.sum(0) for c in columns], -1), (w * u).mT @ lift(x)], -1)
+    torch.testing.assert_close(got[0], expected)
+
+    probe = torch.randn(expected.shape, dtype=F64)
+    inputs = (x, *parameters)
+    for a, b in zip(
+        torch.autograd.grad((got[0] * probe).sum(), inputs),
+        torch.autograd.grad((expected * probe).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
+
+
+def test_statistics_add_over_chunks() -> None:
+    phi = lift(sample(60, 2)).unsqueeze(0)
+    weights = torch.full((1, 60), 1 / 60, dtype=F64)
+    s = slots(4, 2)
+    whole = slot_statistics(phi, None, s)
+    parts = [slot_statistics(phi[:, i : i + 13], weights[:, i : i + 13], s) for i in range(0, 60, 13)]
+    torch.testing.assert_close(torch.stack(parts).sum(0), whole)
+
+
+def test_moments_of_one_slot_are_the_samples() -> None:
+    x = sample(80, 3)
+    one = Slots(
+        torch.zeros(1, 1, dtype=F64),
+        torch.zeros(1, 1, 3, dtype=F64),
+        torch.eye(3, dtype=F64).expand(1, 1, 3, 3),
+        torch.full((1, 1), 1e9, dtype=F64),
+        torch.ones(1, 1, dtype=F64),
+    )
+    moments = moments_of(slot_statistics(lift(x).unsqueeze(0), None, one), 3)
+    torch.testing.assert_close(moments.mean[0, 0], x.mean(0), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(moments.covariance[0, 0], torch.cov(x.mT, correction=0), rtol=1e-6, atol=1e-6)
+
+
+def test_landmarks_do_not_depend_on_order_or_rotation() -> None:
+    x = sample(5000, 2)  # beyond the pool, so that the subsample is tested too
+    rotation, _ = torch.linalg.qr(torch.randn(2, 2, dtype=F64))
+    chosen = farthest_points(x.unsqueeze(0), 12)
+    shuffled = farthest_points(x[torch.randperm(5000)].unsqueeze(0), 12)
+    turned = farthest_points((x @ rotation).unsqueeze(0), 12)
+    torch.testing.assert_close(shuffled, chosen)
+    torch.testing.assert_close(turned, chosen @ rotation)
+
+
+# -- laws of the field ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_affine_equivariance_is_exact(d: int) -> None:
+    net, x = network(), sample(150, d)
+    y = sample(40, d, seed=1)
+    a = torch.randn(d, d, dtype=F64) + torch.eye(d, dtype=F64)
+    order = torch.randperm(150)
+    before = net(x, y)
+    after = net(x[order] @ a + 3, y @ a + 3)
+    torch.testing.assert_close(
+        after.log_density, before.log_density - torch.linalg.slogdet(a)[1], rtol=1e-8, atol=1e-8
+    )
+    torch.testing.assert_close(after.score @ a.mT, before.score, rtol=1e-8, atol=1e-8)
+
+
+def test_axis_core_is_equivariant_to_column_units_and_order() -> None:
+    net, x = network(axis=True), sample(150, 4)
+    columns = torch.tensor([2, 0, 3, 1])
+    units = torch.tensor([1e-9, 1.0, -3.0, 1e9], dtype=F64)
+    before = net(x, x)
+    moved = (x[:, columns] - 1e3) * units
+    after = net(moved, moved)
+    shift = units.abs().log().sum()
+    torch.testing.assert_close(after.log_density, before.log_density - shift, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(after.score * units, before.score[:, columns], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [False, True])
+def test_score_is_the_gradient_of_the_log_density(axis: bool) -> None:
+    field = network(axis).encode(sample(120, 3))
+    y = sample(50, 3, seed=2).requires_grad_()
+    log_density, score = field.estimate(y)
+    assert log_density is not None
+    torch.testing.assert_close(score, torch.autograd.grad(log_density.sum(), y)[0], rtol=1e-8, atol=1e-8)
+
+
+def test_density_integrates_to_one() -> None:
+    one = network().encode(sample(100, 1))
+    total, _ = integrate.quad(
+        lambda t: math.exp(one.log_density(np.array([[t]])).item()), -200, 200, limit=400
+    )
+    assert total == pytest.approx(1, abs=1e-3)
+    two = network().encode(sample(100, 2))
+    axis = torch.linspace(-40, 40, 1601, dtype=F64)
+    grid = torch.cartesian_prod(axis, axis)
+    assert float(two.log_density(grid).exp().sum()) * 0.05**2 == pytest.approx(1, abs=5e-3)
+
+
+def test_density_integrates_to_one_in_five_dimensions_by_importance() -> None:
+    x = sample(200, 5)
+    field = network().encode(x)
+    proposal = torch.distributions.MultivariateNormal(x.mean(0), 3 * torch.cov(x.mT))
+    torch.manual_seed(1)
+    y = proposal.sample((100_000,))
+    ratio = (field.log_density(y) - proposal.log_prob(y)).exp()
+    assert float(ratio.mean()) == pytest.approx(1, abs=4 * float(ratio.std()) / math.sqrt(len(y)) + 0.02)
+
+
+def test_batch_equals_loop_and_weights_equal_repetition() -> None:
+    net = network()
+    x = torch.stack([sample(60, 2, seed) for seed in range(3)])
+    batch = net.encode(x).log_density(x)
+    for i in range(3):
+        torch.testing.assert_close(net.encode(x[i]).log_density(x[i]), batch[i])
+    # Two of everything has the same shape but twice the evidence: only the count may differ.
+    weights = torch.ones(60, dtype=F64) * 7
+    torch.testing.assert_close(net.encode(x[0], weights).log_density(x[0]), batch[0])
+
+
+def test_rows_of_weight_zero_do_not_count_in_the_moments() -> None:
+    """With one slot the start does not matter, so dropping rows and weighting them zero agree."""
+    net = network(slots=1)
+    x = sample(80, 2)
+    weights = (torch.arange(80) < 50).to(F64)
+    torch.testing.assert_close(net.encode(x, weights).log_density(x), net.encode(x[:50]).log_density(x))
+
+
+def test_differentiable_in_context() -> None:
+    net = network(layers=2, slots=3)
+    x, y = sample(12, 2).requires_grad_(), sample(3, 2, seed=5)
+
+    def answer(context: torch.Tensor) -> torch.Tensor:
+        return net(context, y).score
+
+    assert torch.autograd.gradcheck(answer, x, eps=1e-6, atol=1e-5)
+
+
+def test_single_precision_is_close_to_double() -> None:
+    net, x = network(), sample(500, 3)
+    double = net.encode(x).log_density(x)
+    single = net.to(torch.float32).encode(x.float()).log_density(x.float())
+    assert float((single - double).abs().max()) < 1e-2
+    assert float((single - double).abs().median()) < 1e-4
+
+
+# -- the distribution -------------------------------------------------------------------------
+
+
+def field_of(d: int) -> MixtureField:
+    field = network().encode(sample(150, d))
+    assert isinstance(field, MixtureField)
+    return field
+
+
+def test_sample_follows_the_density() -> None:
+    field = field_of(1)
+    x = field.sample(4000, torch.Generator().manual_seed(0)).numpy()
+    result = stats.kstest(x[:, 0], lambda t: field.cdf(t.reshape(-1, 1)).numpy())
+    assert result.pvalue > 1e-3
+
+
+def test_cdf_is_the_integral_of_the_density() -> None:
+    field = field_of(1)
+    grid = torch.linspace(-8, 8, 4001, dtype=F64).unsqueeze(-1)
+    density = field.log_density(grid).exp()
+    integral = torch.cumulative_trapezoid(density, dx=16 / 4000)
+    torch.testing.assert_close((field.cdf(grid) - field.cdf(grid[:1]))[1:], integral, rtol=0, atol=1e-5)
+
+
+def test_conditional_times_marginal_is_the_joint() -> None:
+    field = field_of(3)
+    y = sample(10, 3, seed=3)
+    for row in y:
+        joint = field.log_density(row.unsqueeze(0))
+        given = field.marginal([2, 0]).log_density(row[[2, 0]].unsqueeze(0))
+        rest = field.conditional([2, 0], row[[2, 0]]).log_density(row[[1]].unsqueeze(0))
+        torch.testing.assert_close(given + rest, joint, rtol=1e-9, atol=1e-9)
+
+
+def test_marginal_is_the_integral_of_the_joint() -> None:
+    field = field_of(2)
+    axis = torch.linspace(-60, 60, 20001, dtype=F64)
+    for value in (-1.0, 0.5):
+        line = torch.stack([torch.full_like(axis, value), axis], -1)
+        integral = torch.trapezoid(field.log_density(line).exp(), axis)
+        direct = field.marginal([0]).log_density(torch.tensor([[value]], dtype=F64)).exp()
+        torch.testing.assert_close(integral, direct[0], rtol=1e-4, atol=1e-7)
+
+
+def test_parameters_are_in_data_units() -> None:
+    x = sample(150, 2) * torch.tensor([1e6, 1e-6], dtype=F64) + 1e3
+    field = network().encode(x)
+    assert isinstance(field, MixtureField)
+    mean = (field.weights.unsqueeze(-1) * field.means).sum(0)
+    draws = field.sample(200_000, torch.Generator().manual_seed(0))
+    spread = draws.std(0) / math.sqrt(len(draws))
+    assert bool(((draws.mean(0) - mean).abs() < 5 * spread).all())
+    between = field.means - mean
+    total = (field.weights[:, None, None] * (field.covariances + between[:, :, None] * between[:, None])).sum(
+        0
+    )
+    assert float((draws.var(0) / total.diagonal()).sub(1).abs().max()) < 0.1
+
+
+def test_wrong_columns_are_refused() -> None:
+    field = field_of(2)
+    with pytest.raises(DataError, match="distinct numbers from 0 to 1"):
+        field.marginal([2])
+    with pytest.raises(DataError, match="none is left"):
+        field.conditional([0, 1], [0.0, 0.0])
+    with pytest.raises(DataError, match="1 column"):
+        field.estimate(np.zeros((3, 1)))

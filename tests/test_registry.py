@@ -1,0 +1,65 @@
+"""Weights files: round trip, refusals, the registry of what is shipped."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from discoformer.checks import DataError
+from discoformer.models.registry import Card, build_network, list_models, load_model, read_card, save_model
+
+CORE = {"kind": "mixture", "layers": 1, "width": 16, "heads": 2, "slots": 4}
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    network = build_network(CORE, "whiten")
+    card = Card(CORE, "whiten", {"name": "gmm"}, (1, 4), (64, 256), {"steps": 7})
+    path = tmp_path / "w.safetensors"
+    save_model(network, card, path)
+    assert read_card(path) == card
+    loaded = load_model(path)
+    x = torch.randn(50, 2, dtype=torch.float64)
+    torch.testing.assert_close(loaded(x, x), network.double()(x, x))
+    assert not any(p.requires_grad for p in loaded.parameters())
+    assert load_model(path, dtype=torch.float32).dtype == torch.float32
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    save_model(build_network(CORE, "whiten"), Card(CORE, "whiten"), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match="damaged"):
+        load_model(path)
+    path.write_bytes(b"not weights at all")
+    with pytest.raises(DataError, match="not a safetensors file"):
+        load_model(path)
+    save_file({"a": torch.zeros(2)}, path)
+    with pytest.raises(DataError, match="not written by discoformer"):
+        load_model(path)
+    save_model(build_network(CORE, "whiten"), Card({**CORE, "width": 32}, "whiten"), path)
+    with pytest.raises(DataError, match="does not fit its own header"):
+        load_model(path)
+    with pytest.raises(DataError, match="no model 'nothing'"):
+        load_model("nothing")
+
+
+def test_unknown_descriptions_are_refused() -> None:
+    with pytest.raises(DataError, match="unknown core"):
+        build_network({"kind": "magic"}, "whiten")
+    with pytest.raises(DataError, match="unknown frame"):
+        build_network(CORE, "sideways")
+    with pytest.raises(DataError, match="cannot be built"):
+        build_network({**CORE, "colour": 1}, "whiten")
+
+
+def test_every_shipped_model_loads_and_matches_its_checksum() -> None:
+    for name in list_models():
+        network = load_model(name)
+        dim = network.core.config.dim if hasattr(network.core.config, "dim") else 2
+        x = torch.randn(64, dim, dtype=torch.float64)
+        log_density, score = network(x, x)
+        assert log_density is not None
+        assert bool(torch.isfinite(log_density).all())
+        assert bool(torch.isfinite(score).all())
