@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 
 from discoformer import adapt
-from discoformer.adapt import adapt_consistency, consistency_loss
+from discoformer.adapt import adapt_consistency, adapt_likelihood, consistency_loss
 from discoformer.checks import DataError
 from discoformer.models.attention import AttentionConfig, AttentionCore
+from discoformer.models.folds import fold_indices, split_fold
+from discoformer.models.mixture import MixtureConfig, MixtureCore
 from discoformer.models.network import Network
 
 LIFT = pytest.mark.parametrize("lift", [False, True])
@@ -117,3 +119,30 @@ def test_bad_input_is_refused():
         adapt_consistency(tiny(), sample(30, 2).log().log())
     with pytest.raises(TypeError, match="Linear is the gradient of its density already"):
         adapt_consistency(Network(torch.nn.Linear(2, 2), "whiten"), sample(30, 2))
+
+
+def held_out(network: Network, context: Tensor) -> float:
+    parts = fold_indices(context, 4)
+    total = 0.0
+    for fold in range(4):
+        seen, unseen = split_fold(context, None, parts, fold)
+        total += float(network.fit(seen.points).log_density(unseen.points).sum())
+    return total / len(context)
+
+
+def test_likelihood_adaptation_raises_the_held_out_likelihood_of_a_copy() -> None:
+    torch.manual_seed(0)
+    core = MixtureCore(MixtureConfig(layers=1, width=8, heads=2, slots=4, refinements=0))
+    torch.nn.init.normal_(core.layers[0].decide.weight, std=0.5)
+    network = Network(core.double(), "whiten").requires_grad_(False)
+    before = copy.deepcopy(network.state_dict())
+    context = sample(80, 2)
+    adapted = adapt_likelihood(network, context, steps=12, lr=1e-2)
+    assert held_out(adapted, context) > held_out(network, context)
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+    assert not any(p.requires_grad for p in adapted.parameters())
+
+
+def test_each_core_has_its_own_adaptation() -> None:
+    with pytest.raises(TypeError, match="only the mixture core"):
+        adapt_likelihood(tiny(), sample(20, 2))

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,10 @@ import pytest
 from discoformer.baselines.kde import KDE
 from discoformer.cli import estimate, main
 from discoformer.io import FORMATS, Table, read_table, write_table
+from discoformer.models.registry import load_model
+from discoformer.support import SupportWarning
+
+KERNEL = ("estimate", "--model", "kde")
 
 
 @pytest.fixture
@@ -34,7 +39,7 @@ def expected(context: np.ndarray, queries: np.ndarray, bandwidth: str | float = 
 @pytest.mark.parametrize("file", FORMATS)
 def test_output_is_what_the_field_answers(data: Table, file: str, out: str, tmp_path: Path) -> None:
     write_table(data, tmp_path / f"data{file}")
-    assert main(["estimate", str(tmp_path / f"data{file}"), "--out", str(tmp_path / f"out{out}")]) == 0
+    assert main([*KERNEL, str(tmp_path / f"data{file}"), "--out", str(tmp_path / f"out{out}")]) == 0
     result = read_table(tmp_path / f"out{out}")
     np.testing.assert_allclose(result.values, expected(data.values, data.values), rtol=1e-12)
     if out != ".npy":
@@ -46,13 +51,13 @@ def test_chunks_do_not_change_the_answer(
     data: Table, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimate, "CHUNK", 7)
-    assert main(["estimate", str(csv), "--out", str(tmp_path / "out.npy")]) == 0
+    assert main([*KERNEL, str(csv), "--out", str(tmp_path / "out.npy")]) == 0
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected(data.values, data.values), rtol=1e-12)
 
 
 @pytest.mark.parametrize("bandwidth", ["scott-full", "silverman", "loo", "0.5"])
 def test_bandwidth_is_passed_on(data: Table, csv: Path, bandwidth: str, tmp_path: Path) -> None:
-    assert main(["estimate", str(csv), "--bandwidth", bandwidth, "--out", str(tmp_path / "out.npy")]) == 0
+    assert main([*KERNEL, str(csv), "--bandwidth", bandwidth, "--out", str(tmp_path / "out.npy")]) == 0
     rule = 0.5 if bandwidth == "0.5" else bandwidth
     np.testing.assert_allclose(
         np.load(tmp_path / "out.npy"), expected(data.values, data.values, rule), rtol=1e-12
@@ -63,9 +68,7 @@ def test_queries_are_answered_in_the_order_of_the_data(data: Table, csv: Path, t
     queries = np.array([[0.5, 10.0], [-1.0, 0.0], [50.0, 3.0]])
     write_table(Table(queries[:, ::-1], ("b", "a")), tmp_path / "queries.parquet")
     out = tmp_path / "out.csv"
-    assert (
-        main(["estimate", str(csv), "--queries", str(tmp_path / "queries.parquet"), "--out", str(out)]) == 0
-    )
+    assert main([*KERNEL, str(csv), "--queries", str(tmp_path / "queries.parquet"), "--out", str(out)]) == 0
     result = read_table(out)
     assert result.names[:2] == ("a", "b")
     np.testing.assert_allclose(result.values, expected(data.values, queries), rtol=1e-12)
@@ -75,7 +78,7 @@ def test_columns_leave_text_out(data: Table, tmp_path: Path) -> None:
     frame = pd.DataFrame(data.values, columns=["a", "b"]).assign(name="text")
     frame.to_csv(tmp_path / "mixed.csv", index=False)
     out = tmp_path / "out.csv"
-    assert main(["estimate", str(tmp_path / "mixed.csv"), "--columns", "b", "--out", str(out)]) == 0
+    assert main([*KERNEL, str(tmp_path / "mixed.csv"), "--columns", "b", "--out", str(out)]) == 0
     np.testing.assert_allclose(
         read_table(out).values, expected(data.values[:, [1]], data.values[:, [1]]), rtol=1e-12
     )
@@ -85,7 +88,7 @@ def test_json_is_one_object(
     data: Table, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "out.csv")
-    assert main(["estimate", str(csv), "--json", "--out", out]) == 0
+    assert main([*KERNEL, str(csv), "--json", "--out", out]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["n"], summary["d"]) == data.values.shape
     assert summary["out"] == out
@@ -96,7 +99,7 @@ def test_json_is_one_object(
 def test_summary_shows_the_extreme_rows(
     data: Table, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["estimate", str(csv)]) == 0
+    assert main([*KERNEL, str(csv)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     order = np.argsort(-expected(data.values, data.values)[:, 2])
     assert [int(row[0]) for row in rows[-6:]] == [*order[:3], *order[-3:]]
@@ -108,7 +111,7 @@ def test_plot_writes_a_picture(data: Table, columns: str, tmp_path: Path) -> Non
     values = np.column_stack([data.values, data.values[:, 0] ** 2])
     write_table(Table(values, ("a", "b", "c")), tmp_path / "data.csv")
     picture = tmp_path / "picture.png"
-    assert main(["estimate", str(tmp_path / "data.csv"), "--columns", columns, "--plot", str(picture)]) == 0
+    assert main([*KERNEL, str(tmp_path / "data.csv"), "--columns", columns, "--plot", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -116,8 +119,7 @@ BAD_FILES = {
     "NaN": ("a,b\n1,2\n3,nan\n5,1\n", "column 'b' has a missing value at row 1"),
     "inf": ("a,b\n1,2\ninf,4\n5,1\n", "column 'a' has an infinite value at row 1"),
     "one row": ("a,b\n1,2\n", "at least 2 rows"),
-    "constant column": ("a,b\n1,2\n3,2\n5,2\n", "constant column(s) 'b'"),
-    "n < d": ("a,b,c\n1,2,4\n3,1,5\n", "2 row(s) in 3 column(s)"),
+    "constant columns": ("a,b\n1,2\n1,2\n1,2\n", "every column is constant"),
     "strings": ("a,b\n1,2\n3,tall\n5,1\n", "column 'b' holds text or dates, first at row 1 ('tall')"),
     "empty": ("", "the file is empty"),
     "header only": ("a,b\n", "no rows"),
@@ -133,7 +135,7 @@ def assert_refused(
         path.write_bytes(b"precious\x00")
     folder = {path.parent for path in outputs}
     before = {p for f in folder for p in f.iterdir()}
-    assert main(["estimate", *arguments]) == 2
+    assert main([*KERNEL, *arguments]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("discoformer: error: ")
@@ -180,6 +182,10 @@ def test_wrong_number_of_query_columns(
         (["--bandwidth", "-1"], "bandwidth must be positive"),
         (["--columns", "z"], "no column 'z'"),
         (["--queries", "none.csv"], "none.csv: no such file"),
+        (["--model", "nothing"], "no model 'nothing'"),
+        (["--bounds", "z=0:"], "bounds name column 'z'"),
+        (["--bounds", "a=0:"], "outside its bounds (0, inf)"),
+        (["--bounds", "a=5:1"], "the first must be below the second"),
     ],
 )
 def test_bad_options_are_one_line(
@@ -187,6 +193,15 @@ def test_bad_options_are_one_line(
 ) -> None:
     out = tmp_path / "out.csv"
     assert_refused([str(csv), *arguments, "--out", str(out)], message, [out], capsys)
+
+
+@pytest.mark.parametrize("bounds", ["a", "a=x:", "a=1", "a=0:1,b"])
+def test_bounds_that_cannot_be_read_show_the_usage(
+    bounds: str, csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["estimate", str(csv), "--bounds", bounds])
+    assert "either side may be empty" in capsys.readouterr().err
 
 
 def test_bad_outputs_are_refused(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,6 +230,89 @@ def test_a_write_that_fails_keeps_the_old_file(
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
     out = tmp_path / "out.csv"
     assert_refused([str(csv), "--out", str(out)], "No space left on device", [out], capsys)
+
+
+def test_model_and_bounds_are_passed_on(data: Table, tmp_path: Path, model_path: Path) -> None:
+    positive = Table(np.exp(data.values / [1.0, 100.0]), ("a", "b"))
+    write_table(positive, tmp_path / "data.csv")
+    out = tmp_path / "out.npy"
+    arguments = [str(tmp_path / "data.csv"), "--model", str(model_path), "--out", str(out)]
+    assert main(["estimate", *arguments]) == 0
+    log_density, score = load_model(model_path).fit(positive.values).estimate(positive.values)
+    np.testing.assert_allclose(
+        np.load(out), np.column_stack([positive.values, log_density, score]), rtol=1e-9
+    )
+    write_table(Table(positive.values * [-1, 1], ("a", "b")), tmp_path / "queries.csv")
+    queries = ["--queries", str(tmp_path / "queries.csv")]
+    assert main(["estimate", *arguments, "--bounds", "a=0:,b=0:1e3", *queries]) == 0
+    answers = np.load(out)
+    assert np.isneginf(answers[:, 2]).all()
+    assert (answers[:, 3:] == 0).all()
+
+
+def test_mean_of_impossible_rows_is_still_json(
+    csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(Table(np.full((2, 2), 1e6), ("a", "b")), tmp_path / "queries.csv")
+    queries = ["--queries", str(tmp_path / "queries.csv"), "--bounds=-1e5:1e5"]
+    assert main([*KERNEL, str(csv), "--json", *queries]) == 0
+    printed = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert printed["mean_log_density"] is None
+
+
+def test_columns_left_out_are_a_warning_of_one_line(
+    data: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.column_stack([data.values, np.ones(40), data.values.sum(1)])
+    write_table(Table(values, ("a", "b", "one", "sum")), tmp_path / "data.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", SupportWarning)
+        picture = tmp_path / "picture.png"
+        assert main([*KERNEL, str(tmp_path / "data.csv"), "--plot", str(picture)]) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("discoformer: warning: left out 'one' (constant) and 'sum' (linear")
+    assert error.count("\n") == 1
+    assert picture.exists()
+
+
+@pytest.mark.parametrize("view", ["density", "corner", "outliers"])
+def test_views(csv: Path, view: str, tmp_path: Path, model_path: Path) -> None:
+    picture = tmp_path / "picture.svg"
+    arguments = [str(csv), "--model", str(model_path), "--plot", str(picture), "--view", view]
+    assert main(["estimate", *arguments]) == 0
+    assert b"<svg" in picture.read_bytes()
+
+
+def test_sample_draws_rows_of_the_same_table(
+    data: Table, csv: Path, tmp_path: Path, model_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, again = tmp_path / "new.csv", tmp_path / "again.npy"
+    command = ["sample", str(csv), "--model", str(model_path), "--bounds", "a=-9:", "-n", "500"]
+    assert main([*command, "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 500
+    drawn = read_table(out)
+    assert drawn.names == data.names
+    assert drawn.values.shape == (500, 2)
+    assert drawn.values[:, 0].min() >= -9
+    assert main([*command, "--out", str(again)]) == 0
+    np.testing.assert_allclose(np.load(again), drawn.values, rtol=1e-12)
+    assert main([*command, "--seed", "1", "--out", str(again)]) == 0
+    assert not np.array_equal(np.load(again), drawn.values)
+    capsys.readouterr()
+    assert main(command) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split() == ["a", "b"]
+    assert shown[-1] == "and 490 more: write them with --out"
+
+
+def test_sample_refuses_what_cannot_be_drawn(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [
+        (["-n", "0"], "at least one row"),
+        (["--out", str(csv)], "is an input file"),
+    ]
+    for arguments, message in cases:
+        assert main(["sample", str(csv), "--model", "kde", *arguments]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_missing_file_from_a_shell(tmp_path: Path) -> None:

@@ -96,6 +96,10 @@ def test_deficient_data_is_named_by_column() -> None:
     constant[:, 1] = 7.0
     with pytest.raises(DataError, match="column 1: constant"):
         Standardize().fit(constant)
+    weights = (torch.arange(50) < 25).to(x) / 25
+    constant[25:, 1] = 8.0  # varies only where nothing counts
+    with pytest.raises(DataError, match="column 1: constant"):
+        Standardize().fit(constant, weights)
     collinear = torch.cat([x, x[:, :1] - 2 * x[:, 2:]], 1)
     with pytest.raises(DataError, match="column 3: a linear combination"):
         Whiten().fit(collinear)

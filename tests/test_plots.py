@@ -7,7 +7,8 @@ import pytest
 
 from discoformer.baselines.kde import KDE
 from discoformer.checks import DataError
-from discoformer.plots import MASSES, _levels, plot_density
+from discoformer.models.registry import load_model
+from discoformer.plots import MASSES, VIEWS, _levels, plot, plot_corner, plot_density, plot_outliers
 
 RNG = np.random.default_rng(0)
 
@@ -22,12 +23,46 @@ SAMPLES = {
 }
 
 
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("case", SAMPLES)
-def test_awkward_samples_are_drawn(case: str, tmp_path: Path) -> None:
+def test_awkward_samples_are_drawn(case: str, view: str, tmp_path: Path) -> None:
     sample = SAMPLES[case]
     path = tmp_path / "picture.png"
-    plot_density(KDE().fit(sample), sample, path=path)
+    plot(KDE().fit(sample), sample, path=path, view=view)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_columns_and_pairs_have_their_panels(model_path: Path) -> None:
+    """With marginals: their densities, and no colour bar; without: points coloured by the density."""
+    sample = RNG.normal(size=(60, 3))
+    mixture = plot_corner(load_model(model_path).fit(sample), sample, ["a", "b", "c"])
+    assert len(mixture.axes) == 9
+    assert [len(axes.lines) for axes in mixture.axes] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+    kernel = plot_corner(KDE().fit(sample), sample, ["a", "b", "c"])
+    assert len(kernel.axes) == 10
+    assert [axes.get_xlabel() for axes in kernel.axes[6:9]] == ["a", "b", "c"]
+
+
+def test_diagonal_of_the_corner_is_the_marginal_density(model_path: Path) -> None:
+    sample = RNG.normal(size=(60, 3))
+    field = load_model(model_path).fit(sample)
+    x, density = plot_corner(field, sample).axes[4].lines[0].get_data()
+    np.testing.assert_allclose(density, np.exp(field.marginal([1]).log_density(np.asarray(x)[:, None])))
+
+
+def test_outliers_are_the_rows_of_lowest_density() -> None:
+    sample = RNG.normal(size=(50, 2))
+    sample[17] = [9.0, -9.0]
+    below = plot_outliers(KDE().fit(sample), sample, ["a", "b"]).axes[1]
+    labels = [label.get_text() for label in below.get_yticklabels()]
+    assert labels[0] == "row 17"
+    assert len(labels) == 10
+
+
+def test_unknown_view_is_refused() -> None:
+    sample = SAMPLES["one column"]
+    with pytest.raises(DataError, match="view='cube' is unknown"):
+        plot(KDE().fit(sample), sample, view="cube")
 
 
 def test_contours_hold_their_share_of_the_sample() -> None:

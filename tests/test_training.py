@@ -33,7 +33,6 @@ RECIPE = Recipe(
     tokens=128,
     slots=(2, 4),
     refinements=(0, 2),
-    balance=0.5,
     steps=12,
     decay=6,
     report_dims=[2],
@@ -61,6 +60,9 @@ def test_far_queries_cannot_dominate_the_loss() -> None:
     truth.score[0, 3] = 1e6
     wrong = Estimate(torch.zeros(1, 4), torch.zeros(1, 4, 1))
     assert float(task_loss(wrong, truth, 2, 1, 0.0).score) <= 1.0 + 1e-6
+    assert truth.log_density is not None
+    truth.log_density[0, 3] = -1e9
+    assert float(task_loss(wrong, truth, 2, 1, 1.0).density) <= 1.0
 
 
 def test_task_draws_are_decided_by_seed_rank_and_step() -> None:

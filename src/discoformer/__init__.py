@@ -18,19 +18,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discoformer.baselines.kde import KDE
     from discoformer.checks import DataError
+    from discoformer.estimator import DiScoFormer
     from discoformer.fields import Estimate, Field, Method
+    from discoformer.functional import estimate
+    from discoformer.models.registry import load_model
 
 __version__ = "0.1.0"
 
-__all__ = ["KDE", "DataError", "Estimate", "Field", "Method", "__version__"]
+__all__ = [
+    "KDE",
+    "DataError",
+    "DiScoFormer",
+    "Estimate",
+    "Field",
+    "Method",
+    "__version__",
+    "estimate",
+    "load_model",
+]
 
 # Names load on first use (PEP 562), so that `discoformer --help` does not wait for torch.
 _HOMES = {
     "KDE": "discoformer.baselines.kde",
     "DataError": "discoformer.checks",
+    "DiScoFormer": "discoformer.estimator",
     "Estimate": "discoformer.fields",
     "Field": "discoformer.fields",
     "Method": "discoformer.fields",
+    "estimate": "discoformer.functional",
+    "load_model": "discoformer.models.registry",
 }
 
 

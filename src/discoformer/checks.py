@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["DataError", "check_points", "check_weights", "column_names"]
+__all__ = ["DataError", "check_context", "check_points", "check_weights", "column_names", "largest"]
 
 
 class DataError(ValueError):
@@ -51,13 +51,7 @@ def check_points(
     discoformer.checks.DataError: queries has a NaN or infinite value at row 0, column 1 (1 in all): \
 drop or fill such rows first
     """
-    if isinstance(points, Tensor):
-        tensor = points if points.is_floating_point() else points.to(torch.float64)
-    else:
-        try:
-            tensor = torch.from_numpy(np.array(points, dtype=np.float64))
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{name} is not an array of numbers: {error}") from error
+    tensor = _to_tensor(points, name)
     if tensor.ndim < 2:
         raise DataError(
             f"{name} has shape {tuple(tensor.shape)}, expected (rows, columns): "
@@ -81,6 +75,42 @@ drop or fill such rows first
     return tensor
 
 
+def check_context(context: Any, *, min_rows: int = 2) -> Tensor:
+    """`check_points` for a sample: enough rows, and values whose squares are finite.
+
+    >>> check_context([[1e200], [0.0]])
+    Traceback (most recent call last):
+        ...
+    discoformer.checks.DataError: context has values beyond 3e+149, whose squares overflow: change the unit
+    """
+    points = check_points(context, "context", min_rows=min_rows)
+    limit = largest(points.dtype)
+    if float(points.detach().abs().max()) > limit:
+        raise DataError(f"context has values beyond {limit:.0e}, whose squares overflow: change the unit")
+    return points
+
+
+def largest(dtype: torch.dtype) -> float:
+    """The largest value whose square, summed over many columns and rows, stays finite: 1e150 in float64."""
+    return float(10 ** (0.97 * np.log10(torch.finfo(dtype).max) / 2))
+
+
+def _to_tensor(values: Any, name: str) -> Tensor:
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise DataError(f"{name} is complex: give real and imaginary parts as columns")
+        return values if values.is_floating_point() else values.to(torch.float64)
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array: drop or fill the masked rows first")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {array.dtype}")
+        return torch.from_numpy(np.array(array, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is not an array of numbers: {error}") from error
+
+
 def check_weights(weights: Any, points: Tensor) -> Tensor | None:
     """Return sample weights normalized to sum one, shape (..., n), or None.
 
@@ -89,14 +119,19 @@ def check_weights(weights: Any, points: Tensor) -> Tensor | None:
     """
     if weights is None:
         return None
-    tensor = torch.as_tensor(weights, dtype=points.dtype, device=points.device)
-    if tensor.shape[-1:] != points.shape[-2:-1]:
+    tensor = _to_tensor(weights, "sample weights").to(points)
+    shape = points.shape[:-1]
+    fits = tensor.ndim <= len(shape) and all(
+        a == b or a == 1 for a, b in zip(tensor.shape[-2::-1], shape[-2::-1], strict=False)
+    )
+    if tensor.shape[-1:] != shape[-1:] or not fits:
         raise DataError(
             f"sample weights have shape {tuple(tensor.shape)}, expected one per row ({points.shape[-2]})"
         )
     if not bool(torch.isfinite(tensor).all()) or bool((tensor < 0).any()):
         raise DataError("sample weights must be finite and not negative")
-    total = tensor.sum(-1, keepdim=True)
-    if bool((total <= 0).any()):
+    peak = tensor.amax(-1, keepdim=True)
+    if bool((peak <= 0).any()):
         raise DataError("sample weights sum to zero: at least one row needs a positive weight")
-    return (tensor / total).expand(points.shape[:-1])
+    tensor = tensor / peak  # so that the sum cannot overflow
+    return (tensor / tensor.sum(-1, keepdim=True)).expand(shape)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.checks import check_points, check_weights
+from discoformer.checks import check_context, check_points, check_weights
 
 __all__ = ["Estimate", "Field", "Method"]
 
@@ -92,7 +92,7 @@ class Method(ABC):
         weights : array or tensor (..., n), optional
             Non-negative sample weights.
         """
-        points = check_points(context, "context", min_rows=2)
+        points = check_context(context)
         return self._fit(points, check_weights(weights, points))
 
 

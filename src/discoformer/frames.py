@@ -7,12 +7,12 @@ covectors, are multiplied by A'.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from discoformer.checks import DataError, column_names
 from discoformer.fields import Estimate
@@ -111,7 +111,7 @@ class Whiten:
         tolerance = 10 * dim * torch.finfo(context.dtype).eps
         deficient = eigenvalues[..., 0] <= tolerance * eigenvalues[..., -1]
         if bool(deficient.any()):
-            raise DataError(_deficiency_message(context.detach()[deficient] if deficient.ndim else context))
+            raise DataError(_deficiency_message(context.detach(), weights, deficient, tolerance**0.5))
         root: Tensor = _InverseSqrt.apply(correlation)  # type: ignore[no-untyped-call]
         log_det = -0.5 * torch.linalg.slogdet(correlation)[1] - scale.log().sum(-1)
         return Frame(
@@ -130,27 +130,41 @@ def scaling_frame(center: Tensor, scale: Tensor) -> Frame:
     return Frame(center, torch.diag_embed(1 / scale), torch.diag_embed(scale), -scale.log().sum(-1))
 
 
-def dependent_columns(points: Tensor) -> list[int]:
+def dependent_columns(
+    points: Tensor, weights: Tensor | None = None, tolerance: float | None = None
+) -> list[int]:
     """Columns of (n, d) that are constant or linear combinations of the columns before them.
+
+    Parameters
+    ----------
+    points : (n, d)
+    weights : (n,), sum one; equal by default
+    tolerance : share of a column's standard deviation that the columns before it may leave unexplained;
+        a little above rounding by default
 
     >>> x = torch.arange(5.0, dtype=torch.float64)
     >>> dependent_columns(torch.stack([x, 2 * x + 1, x**2, torch.ones(5)], -1))
     [1, 3]
     """
+    rows, dim = points.shape
     eps = torch.finfo(points.dtype).eps
-    centered = points - points.mean(0)
+    tolerance = 1e3 * eps * dim if tolerance is None else tolerance
+    share = torch.full_like(points[:, 0], 1 / rows) if weights is None else weights
+    size = points.abs().amax(0)
+    unit = torch.where(size > 0, size, 1)  # guards the squares below against under- and overflow
+    centered = (points - points[:1]) / unit  # exactly zero for a constant, which a mean is not
+    centered = (centered - share @ centered) * share.sqrt().unsqueeze(-1)
     norms = centered.norm(dim=0)
-    constant = norms <= 10 * eps * len(points) ** 0.5 * points.abs().amax(0)
-    basis = torch.zeros(len(points), 0, dtype=points.dtype, device=points.device)
+    basis = torch.zeros(rows, 0, dtype=points.dtype, device=points.device)
     dependent = []
-    for j in range(points.shape[1]):
-        if constant[j]:
+    for j in range(dim):
+        if norms[j] <= 10 * eps:
             dependent.append(j)
             continue
         residual = centered[:, j] / norms[j]
         for _ in range(2):  # twice is enough: the second pass removes what rounding left
             residual = residual - basis @ (basis.T @ residual)
-        if basis.shape[1] >= len(points) - 1 or residual.norm() <= 1e3 * eps * points.shape[1]:
+        if basis.shape[1] >= rows - 1 or residual.norm() <= tolerance:
             dependent.append(j)
         else:
             basis = torch.cat([basis, (residual / residual.norm()).unsqueeze(1)], 1)
@@ -161,9 +175,10 @@ def _standardize(context: Tensor, weights: Tensor | None) -> tuple[Tensor, Tenso
     """Center (..., 1, d), scale (..., d) and the standardized points (..., n, d)."""
     center = context.mean(-2, keepdim=True) if weights is None else weights.unsqueeze(-2) @ context
     centered = context - center
-    spread = centered.detach().abs().amax(-2)  # guards the squares below against under- and overflow
+    counts = 1 if weights is None else (weights > 0).unsqueeze(-1)  # a row of weight zero is not there
+    spread = (centered.detach().abs() * counts).amax(-2)  # guards the squares against under- and overflow
     eps = torch.finfo(context.dtype).eps
-    constant = spread <= 4 * eps * context.detach().abs().amax(-2)
+    constant = spread <= 4 * eps * (context.detach().abs() * counts).amax(-2)
     if bool(constant.any()):
         columns = constant.reshape(-1, constant.shape[-1]).any(0).nonzero().flatten().tolist()
         raise DataError(
@@ -182,16 +197,19 @@ def _second_moment(points: Tensor, weights: Tensor | None) -> Tensor:
     return (points * weights.unsqueeze(-1)).mT @ points
 
 
-def _deficiency_message(context: Tensor, names: Sequence[str] | None = None) -> str:
-    points = context.reshape(-1, *context.shape[-2:])[0]
+def _deficiency_message(context: Tensor, weights: Tensor | None, deficient: Tensor, tolerance: float) -> str:
+    """Say which columns of the first deficient sample of a batch depend on those before them."""
+    points = context[deficient][0] if deficient.ndim else context
+    if weights is not None and deficient.ndim:
+        weights = weights[deficient][0]
     rows, dim = points.shape
     if rows <= dim:
         return (
             f"{rows} rows in {dim} columns span no {dim}-dimensional density: "
             f"give at least {dim + 1} rows, fewer columns, or principal components"
         )
-    columns = dependent_columns(points)
-    which = column_names(columns, names) if columns else "some columns"
+    columns = dependent_columns(points, weights, tolerance)
+    which = column_names(columns) or "some columns"
     return f"{which}: a linear combination of the other columns (singular covariance); drop it or use PCA"
 
 
@@ -211,6 +229,7 @@ class _InverseSqrt(torch.autograd.Function):
         return result
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         roots, vectors = ctx.saved_tensors
         row, column = roots.unsqueeze(-1), roots.unsqueeze(-2)

@@ -6,7 +6,7 @@ Figures are made without pyplot, so no window, backend or global state is touche
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +17,25 @@ from discoformer.checks import DataError, check_points
 from discoformer.extras import require
 from discoformer.fields import Field
 from discoformer.io import check_folder, replacing
+from discoformer.support import on_support
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.contour import ContourSet
     from matplotlib.figure import Figure
 
-__all__ = ["check_picture", "plot_density"]
+    Drawing = Callable[[Field, NDArray[np.float64], Sequence[str]], Figure]
 
+__all__ = ["VIEWS", "check_picture", "plot", "plot_corner", "plot_density", "plot_outliers"]
+
+VIEWS = ("density", "corner", "outliers")
 SUFFIXES = (".png", ".pdf", ".svg")
 MAX_POINTS = 2000  # points drawn; more only blacken the page
-MAX_COLUMNS = 6  # panels of the pairs figure per side
+MAX_COLUMNS = 6  # panels of the corner figure per side
+UNUSUAL = 10  # rows marked as such
 MASSES = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2, 0.05)  # shares of the sample inside the contours
 INK = "#20303c"
+ACCENT = "#d1495b"
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -57,28 +64,56 @@ def check_picture(path: str | Path) -> str:
     return suffix[1:]
 
 
+def plot(
+    field: Field,
+    context: ArrayLike,
+    columns: Sequence[str] | None = None,
+    path: str | Path | None = None,
+    *,
+    view: str = "density",
+) -> Figure:
+    """Draw a field over the sample it was fitted to.
+
+    Parameters
+    ----------
+    field : field over d columns; columns that were left out of the fit are left out of the picture
+    context : (n, d), the sample
+    columns : d names for the axes
+    path : picture to write (png, pdf or svg); an existing one is replaced in one move
+    view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if view not in VIEWS:
+        raise DataError(f"view={view!r} is unknown: use one of {', '.join(VIEWS)}")
+    require("matplotlib", "plot", "drawing")
+    from matplotlib import rc_context
+
+    names = list(columns) if columns is not None else [f"x{j}" for j in range(field.dim)]
+    sample = check_points(context, "context", dim=field.dim).numpy()
+    field, kept = on_support(field)
+    draw: Drawing = {"corner": _draw_corner, "outliers": _draw_outliers}.get(view, _draw_density)
+    with rc_context(STYLE):
+        figure = draw(field, sample[:, kept], [names[j] for j in kept])
+        if path is not None:
+            picture = check_picture(path)
+            with replacing(path) as temporary:
+                figure.savefig(temporary, format=picture)
+    return figure
+
+
 def plot_density(
     field: Field,
     context: ArrayLike,
     columns: Sequence[str] | None = None,
     path: str | Path | None = None,
 ) -> Figure:
-    """Draw the density of a field over the sample it was fitted to.
+    """Draw the density of a field over the sample it was fitted to; parameters as for `plot`.
 
     One column: the density with the sample as a rug.  Two: filled contours that hold given shares of
-    the sample, the sample, and the score as arrows.  More: scatter plots of all pairs of columns (the
-    first six), coloured by the log density in all columns.
-
-    Parameters
-    ----------
-    field : field over d columns
-    context : (n, d), the sample
-    columns : d names for the axes
-    path : picture to write (png, pdf or svg); an existing one is replaced in one move
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    the sample, the sample, and the score as arrows.  More: `plot_corner`.
 
     Examples
     --------
@@ -87,20 +122,54 @@ def plot_density(
     >>> len(plot_density(KDE().fit(sample), sample, ["a", "b"]).axes)
     2
     """
-    require("matplotlib", "plot", "drawing")
-    from matplotlib import rc_context
+    return plot(field, context, columns, path, view="density")
 
-    sample = check_points(context, "context", dim=field.dim).numpy()
-    names = list(columns) if columns is not None else [f"x{j}" for j in range(field.dim)]
-    shown = sample[np.linspace(0, len(sample) - 1, min(len(sample), MAX_POINTS)).astype(int)]
-    draw = {1: _draw_line, 2: _draw_contours}.get(field.dim, _draw_pairs)
-    with rc_context(STYLE):
-        figure = draw(field, shown, names)
-        if path is not None:
-            picture = check_picture(path)
-            with replacing(path) as temporary:
-                figure.savefig(temporary, format=picture)
-    return figure
+
+def plot_corner(
+    field: Field,
+    context: ArrayLike,
+    columns: Sequence[str] | None = None,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw every column and every pair of columns (of the first six); parameters as for `plot`.
+
+    Where the field has marginals, as the mixture models have: their densities on the diagonal and their
+    contours below it.  Otherwise histograms, and the sample coloured by the log density in all columns.
+
+    Examples
+    --------
+    >>> from discoformer import KDE
+    >>> sample = np.random.default_rng(0).normal(size=(100, 3))
+    >>> len(plot_corner(KDE().fit(sample), sample).axes)
+    10
+    """
+    return plot(field, context, columns, path, view="corner")
+
+
+def plot_outliers(
+    field: Field,
+    context: ArrayLike,
+    columns: Sequence[str] | None = None,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw which rows are unusual, and in which columns; parameters as for `plot`.
+
+    Above the log density of all rows, the ten lowest marked.  Below the values of these ten rows, coloured
+    by how far each is from the column's median, in units of its median absolute deviation.
+
+    Examples
+    --------
+    >>> from discoformer import KDE
+    >>> sample = np.random.default_rng(0).normal(size=(100, 3))
+    >>> len(plot_outliers(KDE().fit(sample), sample).axes)
+    3
+    """
+    return plot(field, context, columns, path, view="outliers")
+
+
+def _draw_density(field: Field, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+    draw = {1: _draw_line, 2: _draw_contours}.get(field.dim, _draw_corner)
+    return draw(field, _shown(sample), names)
 
 
 def _draw_line(field: Field, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
@@ -123,12 +192,7 @@ def _draw_contours(field: Field, sample: NDArray[np.float64], names: Sequence[st
     """Density of two columns, with the sample and the score."""
     figure, axes = _figure(6.8, 5.4)
     x, y = _grid(sample[:, 0], 120), _grid(sample[:, 1], 120)
-    log_density = field.log_density(_mesh(x, y)).reshape(len(y), len(x))
-    levels, masses = _levels(field.log_density(sample))
-    colours = [_pale(1 - i / len(masses)) for i in range(len(masses))]
-    filled = axes.contourf(
-        x, y, log_density, [*levels, max(log_density.max(), levels[-1]) + 1], colors=colours
-    )
+    filled, levels, masses = _fill_contours(axes, field, field.log_density(sample), x, y)
     axes.scatter(sample[:, 0], sample[:, 1], s=7, color=INK, linewidth=0, alpha=0.55)
     _draw_arrows(axes, field, x[6::9], y[6::9], levels[0])
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
@@ -138,6 +202,21 @@ def _draw_contours(field: Field, sample: NDArray[np.float64], names: Sequence[st
     bar.set_label("share of the sample inside the contour")
     bar.outline.set_visible(False)
     return figure
+
+
+def _fill_contours(
+    axes: Axes,
+    field: Field,
+    at_sample: NDArray[np.float64],
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+) -> tuple[ContourSet, NDArray[np.float64], list[float]]:
+    """Contours at the levels that hold given shares of the sample, with these levels and shares."""
+    log_density = field.log_density(_mesh(x, y)).reshape(len(y), len(x))
+    levels, masses = _levels(at_sample)
+    colours = [_pale(1 - i / len(masses)) for i in range(len(masses))]
+    highest = max(log_density.max(), levels[-1]) + 1
+    return axes.contourf(x, y, log_density, [*levels, highest], colors=colours), levels, masses
 
 
 def _draw_arrows(
@@ -161,33 +240,121 @@ def _draw_arrows(
     )
 
 
-def _draw_pairs(field: Field, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
-    """All pairs of the first columns, coloured by the log density in all columns."""
+def _draw_corner(field: Field, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+    """The first columns on the diagonal, their pairs below it."""
     from matplotlib.figure import Figure
 
+    shown = _shown(sample)
     count = min(len(names), MAX_COLUMNS)
-    log_density = field.log_density(sample)
-    order = np.argsort(-log_density)  # unusual rows on top
-    low = float(np.quantile(log_density, 0.01))
     figure = Figure(figsize=(1.9 * count + 1, 1.9 * count), layout="constrained")
-    panels = figure.subplots(count - 1, count - 1, sharex="col", sharey="row", squeeze=False)
-    for i in range(count - 1):
-        for j in range(count - 1):
+    panels = figure.subplots(count, count, sharex="col", squeeze=False)
+    whole = field.log_density(shown)
+    order = np.argsort(-whole)  # unusual rows on top
+    low = float(np.quantile(whole, 0.01))
+    grids = [_grid(shown[:, j], 60) for j in range(count)]
+    points = None
+    for i in range(count):
+        for j in range(count):
             axes = panels[i, j]
             if j > i:
                 axes.set_axis_off()
                 continue
-            points = axes.scatter(
-                sample[order, j], sample[order, i + 1], c=log_density[order], s=10, cmap="viridis", vmin=low
-            )
-            if i == count - 2:
+            if i == j:
+                _draw_diagonal(axes, _marginal(field, [j]), shown[:, j], grids[j])
+            elif (pair := _marginal(field, [j, i])) is not None:
+                _draw_pair(axes, pair, shown[:, [j, i]], grids[j], grids[i])
+            else:
+                points = axes.scatter(
+                    shown[order, j], shown[order, i], c=whole[order], s=8, cmap="viridis", vmin=low
+                )
+            if i == count - 1:
                 axes.set_xlabel(names[j])
-            if j == 0:
-                axes.set_ylabel(names[i + 1])
-    bar = figure.colorbar(points, ax=panels, shrink=0.6, pad=0.02, extend="min")
-    bar.set_label("log density" + (f" (all {len(names)} columns)" if len(names) > count else ""))
+            if j == 0 and i > 0:
+                axes.set_ylabel(names[i])
+            if 0 < j < i:
+                axes.tick_params(labelleft=False)
+    figure.align_labels()
+    if points is not None:
+        bar = figure.colorbar(points, ax=panels, shrink=0.6, pad=0.02, extend="min")
+        bar.set_label("log density" + (f" (all {len(names)} columns)" if len(names) > count else ""))
+        bar.outline.set_visible(False)
+    return figure
+
+
+def _draw_diagonal(
+    axes: Axes, marginal: Field | None, values: NDArray[np.float64], grid: NDArray[np.float64]
+) -> None:
+    """One column: a histogram, with the density over it if there is one."""
+    axes.hist(values, bins=min(40, max(8, len(values) // 20)), density=True, color=_pale(0.6), linewidth=0)
+    if marginal is not None:
+        fine = np.linspace(grid[0], grid[-1], 300)
+        axes.plot(fine, np.exp(marginal.log_density(fine[:, None])), color=_colour(0.2), linewidth=1.6)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(grid[0], grid[-1])
+
+
+def _draw_pair(
+    axes: Axes, field: Field, sample: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64]
+) -> None:
+    """Two columns: contours that hold given shares of the sample, and the sample outside of them."""
+    at_sample = field.log_density(sample)
+    _fill_contours(axes, field, at_sample, x, y)
+    rest = at_sample < np.quantile(at_sample, 1 - MASSES[0])
+    axes.scatter(sample[rest, 0], sample[rest, 1], s=5, color=INK, linewidth=0, alpha=0.6)
+    axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+
+
+def _draw_outliers(field: Field, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+    """The log density of all rows, and the values of the most unusual ones."""
+    from matplotlib.figure import Figure
+
+    log_density = field.log_density(sample)
+    rows = np.argsort(log_density, kind="stable")[: min(UNUSUAL, len(sample))]
+    count = min(len(names), 2 * MAX_COLUMNS)
+    figure = Figure(figsize=(max(6.4, 0.9 * count + 2), 3.2 + 0.32 * len(rows)), layout="constrained")
+    above, below = figure.subplots(2, 1, height_ratios=[2.4, 0.3 * len(rows) + 0.4])
+
+    bins = above.hist(log_density, bins=min(60, max(10, len(sample) // 15)), color=_pale(0.45), linewidth=0)
+    height = float(np.max(bins[0]))
+    above.vlines(log_density[rows], 0, 0.25 * height, color=ACCENT, linewidth=1.4)
+    above.set(
+        xlabel="log density", ylabel="rows", title=f"the {len(rows)} lowest of {len(sample)} are marked"
+    )
+
+    middle = np.median(sample, axis=0)
+    spread = 1.4826 * np.median(np.abs(sample - middle), axis=0)
+    spread = np.where(spread > 0, spread, np.std(sample, axis=0))
+    distance = ((sample[rows] - middle) / spread)[:, :count]
+    image = below.imshow(distance, cmap="PuOr_r", vmin=-5, vmax=5, aspect="auto")
+    for r, row in enumerate(rows):
+        for c in range(count):
+            ink = "white" if abs(distance[r, c]) > 3.5 else INK
+            below.text(c, r, f"{sample[row, c]:.4g}", ha="center", va="center", color=ink, fontsize=8)
+    below.set_xticks(range(count), list(names[:count]), rotation=30, ha="right", rotation_mode="anchor")
+    below.set_yticks(range(len(rows)), [f"row {row}" for row in rows])
+    below.tick_params(length=0)
+    below.spines[:].set_visible(False)
+    bar = figure.colorbar(image, ax=below, pad=0.02, extend="both")
+    bar.set_label("deviations from\nthe median")
     bar.outline.set_visible(False)
     return figure
+
+
+def _marginal(field: Field, columns: Sequence[int]) -> Field | None:
+    """The field of some columns, if this kind of field has marginals."""
+    if len(columns) == field.dim:
+        return field if list(columns) == list(range(field.dim)) else None
+    marginal = getattr(field, "marginal", None)
+    try:
+        return None if marginal is None else marginal(columns)
+    except DataError:  # a wrapped field without marginals
+        return None
+
+
+def _shown(sample: NDArray[np.float64]) -> NDArray[np.float64]:
+    rows = np.linspace(0, len(sample) - 1, min(len(sample), MAX_POINTS)).astype(np.int64)
+    return np.asarray(sample[rows])
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
@@ -197,15 +364,20 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _colour(position: float) -> NDArray[np.float64]:
+def _colour(position: float, white: float = 0.0) -> tuple[float, float, float]:
     from matplotlib import colormaps
 
-    return np.array(colormaps["viridis"](position)[:3])
+    red, green, blue, _ = colormaps["viridis"](position)
+    return (
+        white + (1 - white) * float(red),
+        white + (1 - white) * float(green),
+        white + (1 - white) * float(blue),
+    )
 
 
-def _pale(position: float) -> NDArray[np.float64]:
+def _pale(position: float) -> tuple[float, float, float]:
     """Viridis mixed with white, so that ink on it can be read."""
-    return 0.6 * _colour(position) + 0.4
+    return _colour(position, white=0.4)
 
 
 def _grid(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:

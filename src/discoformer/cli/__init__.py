@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 from discoformer import __version__
 
 __all__ = ["main"]
 
 COMMANDS = {
+    "compare": "held-out log-likelihood against kernel density and mixtures",
+    "entropy": "differential entropy of a sample",
     "estimate": "log density and score of a file of numbers",
+    "fisher": "Fisher information of a sample",
+    "kl": "Kullback-Leibler divergence between two samples",
+    "landau": "relax a plasma with a plug-in score",
     "models": "the networks in the package",
+    "report": "one page about a file, with pictures",
+    "rfi": "relative Fisher information between two samples",
+    "sample": "new rows that look like those of a file",
     "train": "train a network from a recipe",
 }
 
@@ -38,13 +48,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     from discoformer.checks import DataError
 
     try:
-        command.run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            command.run(args)
     except (DataError, OSError) as error:
         print(f"discoformer: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"discoformer: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _make_parser() -> argparse.ArgumentParser:

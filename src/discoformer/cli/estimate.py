@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
 from discoformer.checks import DataError
+from discoformer.cli.options import add_input, add_model, fit_table, read_input
 from discoformer.cli.show import print_table, track
 from discoformer.fields import Field
-from discoformer.io import Table, check_output, read_sample, read_table, write_table
-from discoformer.plots import check_picture, plot_density
+from discoformer.functional import answer
+from discoformer.io import Table, check_output, read_table, write_table
+from discoformer.plots import VIEWS, check_picture, plot
+from discoformer.resolve import KERNEL
 
 __all__ = ["make_parser", "run"]
 
@@ -24,6 +27,7 @@ examples:
   discoformer estimate data.csv                        a short summary, nothing written
   discoformer estimate data.csv --out densities.csv    columns, log_density and score_<column>
   discoformer estimate data.parquet --columns age,income --plot picture.png
+  discoformer estimate data.csv --bounds age=0:,share=0:1 --plot unusual.png --view outliers
   discoformer estimate data.csv --queries grid.npy --out at_grid.npy
   discoformer estimate data.csv --bandwidth loo --json
 """
@@ -40,20 +44,20 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the sample: csv, tsv, npy or parquet")
+    add_input(parser)
     parser.add_argument(
         "--queries", metavar="Q", type=Path, help="points to answer at (default: FILE itself)"
     )
     parser.add_argument("--out", metavar="OUT", type=Path, help="write the answers: csv, tsv, npy or parquet")
-    parser.add_argument("--columns", metavar="A,B", type=_names, help="use only these columns, of both files")
+    add_model(parser)
     parser.add_argument(
         "--bandwidth",
         metavar="RULE",
         type=_bandwidth,
-        default="scott",
-        help=f"{', '.join(RULES)}, or a number (default: scott)",
+        help=f"kernel density with this bandwidth: {', '.join(RULES)}, or a number",
     )
-    parser.add_argument("--plot", metavar="PNG", type=Path, help="draw the density of FILE: png, pdf or svg")
+    parser.add_argument("--plot", metavar="PNG", type=Path, help="draw FILE: png, pdf or svg")
+    parser.add_argument("--view", choices=VIEWS, default=VIEWS[0], help=f"what to draw (default: {VIEWS[0]})")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
@@ -66,27 +70,21 @@ def run(args: argparse.Namespace) -> None:
             raise DataError(f"{args.out}: is an input file, give another name to --out")
     if args.plot:
         check_picture(args.plot)
-    context = read_sample(args.file, args.columns)
+    context = read_input(args)
     queries = context if args.queries is None else read_table(args.queries, args.columns).like(context)
 
-    field = KDE(bandwidth=args.bandwidth).fit(context.values)
+    model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
+    field = fit_table(context, model, args.bounds)
     log_density, score = _estimate(field, queries.values)
     if args.out:
         write_table(_result(queries, log_density, score), args.out)
     if args.plot:
-        plot_density(field, context.values, context.names, args.plot)
+        plot(field, context.values, context.names, args.plot, view=args.view)
 
     if args.json:
         _print_json(args, context, log_density)
     else:
         _print_summary(args, context, queries, log_density)
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise argparse.ArgumentTypeError("give column names, separated by commas")
-    return names
 
 
 def _bandwidth(text: str) -> float | str:
@@ -102,7 +100,7 @@ def _estimate(field: Field, queries: NDArray[np.float64]) -> tuple[NDArray[np.fl
     score = np.empty(queries.shape)
     for start in track(range(0, len(queries), CHUNK), "estimating"):
         chunk = slice(start, start + CHUNK)
-        log_density[chunk], score[chunk] = field.estimate(queries[chunk])
+        log_density[chunk], score[chunk] = answer(field, queries[chunk])
     return log_density, score
 
 
@@ -117,6 +115,12 @@ def _result(queries: Table, log_density: NDArray[np.float64], score: NDArray[np.
     return Table(np.column_stack([queries.values, log_density, score]), names)
 
 
+def _model_name(args: argparse.Namespace) -> str:
+    if args.bandwidth is not None:
+        return f"kernel density with bandwidth {args.bandwidth}"
+    return f"model {args.model}"
+
+
 def _print_json(args: argparse.Namespace, context: Table, log_density: NDArray[np.float64]) -> None:
     n, d = context.values.shape
     summary = {
@@ -124,9 +128,9 @@ def _print_json(args: argparse.Namespace, context: Table, log_density: NDArray[n
         "d": d,
         "columns": context.names,
         "queries": len(log_density),
-        "method": "kde",
+        "model": KERNEL if args.bandwidth is not None else str(args.model),
         "bandwidth": args.bandwidth,
-        "mean_log_density": float(log_density.mean()),
+        "mean_log_density": float(log_density.mean()) if np.isfinite(log_density).all() else None,
         "out": str(args.out) if args.out else None,
         "plot": str(args.plot) if args.plot else None,
     }
@@ -139,7 +143,7 @@ def _print_summary(
     """The size of the job and, unless the answers went to a file, its most typical and unusual rows."""
     n, d = context.values.shape
     print(
-        f"{n} rows, {d} column(s), kernel density with bandwidth {args.bandwidth}: "
+        f"{n} rows, {d} column(s), {_model_name(args)}: "
         f"mean log density {log_density.mean():.4f} at {len(log_density)} points"
     )
     if not args.out:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from pathlib import Path
 
 __all__ = ["make_parser", "run"]
@@ -52,4 +54,8 @@ def run(args: argparse.Namespace) -> None:
     trainer = Trainer(recipe, folder)
     if args.resume:
         trainer.resume()
+    for stop in (signal.SIGINT, signal.SIGTERM):  # finish the step, report, checkpoint
+        signal.signal(stop, lambda *_: trainer.stop())
     trainer.run(args.minutes, args.report)
+    if trainer.step < recipe.steps:
+        print(f"stopped at step {trainer.step} of {recipe.steps}; go on with --resume", file=sys.stderr)

@@ -22,20 +22,22 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from discoformer.fields import Estimate
-from discoformer.models.landmarks import farthest_points, landmark_spacing
-from discoformer.models.lift import lift, natural_parameters
+from discoformer.models.landmarks import landmark_spacing
 from discoformer.models.mixture_field import MixtureField
+from discoformer.models.sample import InMemory, Sample
 from discoformer.models.slots import (
     Moments,
     Slots,
+    make_slots,
     mean_and_covariance,
     moments_of,
-    slot_statistics,
     start_slots,
 )
 from discoformer.models.student import StudentMixture
 
 __all__ = ["MixtureConfig", "MixtureCore"]
+
+_SCALARS = 7  # decisions of a slot beside merging and shrinkage
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Decision(NamedTuple):
     log_ridge : (B, M), variance of the isotropic target that knows no data
     gate : (B, M), how much of the off-diagonals to keep; one unless ``axis``
     log_share : (B, M), added to the log share to give the weight
+    step : (B, M), how far the mean moves from where it was, one for all the way: beyond one is
+        over-relaxation, which speeds up expectation-maximization where slots overlap
     nu, temperature : (B, M)
     """
 
@@ -74,6 +78,7 @@ class Decision(NamedTuple):
     log_ridge: Tensor
     gate: Tensor | None
     log_share: Tensor
+    step: Tensor
     nu: Tensor
     temperature: Tensor
 
@@ -87,6 +92,7 @@ class MixtureCore(nn.Module):
         super().__init__()
         self.config = config
         self.start = nn.Parameter(0.1 * torch.randn(config.width))
+        self.start_log_spread = nn.Parameter(torch.zeros(()))  # of the first slots, relative to their spacing
         self.layers = nn.ModuleList(SlotLayer(config) for _ in range(config.layers))
 
     def encode(
@@ -102,27 +108,32 @@ class MixtureCore(nn.Module):
         ``slots`` and ``refinements`` override the config at run time.
         """
         batch = points.shape[:-2]
-        size, dim = points.shape[-2:]
-        points = points.reshape(-1, size, dim)
-        if weights is not None:
-            weights = weights.reshape(-1, size)
+        flat = points.reshape(-1, *points.shape[-2:])
+        sample = InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
+        mixture = self.digest(sample, slots=slots, refinements=refinements)
+        return mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
+
+    def digest(
+        self, sample: Sample, *, slots: int | None = None, refinements: int | None = None
+    ) -> StudentMixture:
+        """Digest a sample wherever it lives; one pass over its points per layer and refinement."""
+        batch, size, dim = sample.shape
         count = max(1, min(slots or self.config.slots, size // 2))
         rounds = self.config.refinements if refinements is None else refinements
 
-        landmarks = farthest_points(points, count)
-        state = start_slots(landmarks, landmark_spacing(landmarks), nu=30.0)
-        latent = self.start.expand(len(points), count, -1)
-        lifted = lift(points)
-        total = _effective_size(points, weights)
+        landmarks = sample.landmarks(count)
+        spread = landmark_spacing(landmarks) * self.start_log_spread.exp() / math.sqrt(2 * dim)
+        state = start_slots(landmarks, spread, nu=30.0)
+        latent = self.start.expand(batch, count, -1)
+        total = sample.total
         for layer in self.layers:
-            moments = moments_of(slot_statistics(lifted, weights, state), dim)
+            moments = moments_of(sample.statistics(state), dim)
             latent, decision = layer(latent, moments, state, total)
-            state = form_slots(moments, decision, total)
+            state = form_slots(moments, decision, state, total)
         for _ in range(rounds):
-            moments = moments_of(slot_statistics(lifted, weights, state), dim)
-            state = form_slots(moments, decision, total)
-        mixture = StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
-        return mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
+            moments = moments_of(sample.statistics(state), dim)
+            state = form_slots(moments, decision, state, total)
+        return StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
 
     def read(self, state: StudentMixture, queries: Tensor) -> Estimate[Tensor]:
         """Log density and score of the mixture at normalized queries (..., m, d)."""
@@ -145,13 +156,13 @@ class SlotLayer(nn.Module):
         self.norm_feedforward = nn.RMSNorm(width)
         self.feedforward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
         self.norm_decide = nn.RMSNorm(width)
-        self.decide = nn.Linear(width, 6 + heads + self.targets)
+        self.decide = nn.Linear(width, _SCALARS + heads + self.targets)
         # Start as expectation-maximization: no merging, light shrinkage, Gaussian tails.
         nn.init.zeros_(self.decide.weight)
         nn.init.zeros_(self.decide.bias)
         with torch.no_grad():
-            self.decide.bias[6 : 6 + heads] = -4.0
-            self.decide.bias[6 + heads :] = -1.0
+            self.decide.bias[_SCALARS : _SCALARS + heads] = -4.0
+            self.decide.bias[_SCALARS + heads :] = -1.0
 
     def forward(
         self, latent: Tensor, moments: Moments, slots: Slots, total: Tensor
@@ -218,8 +229,7 @@ class SlotLayer(nn.Module):
     def _pair_bias(self, moments: Moments, slots: Slots, total: Tensor) -> Tensor:
         """Attention bias (B, heads, M, M): how well slot l explains slot m's points, and both counts."""
         dim = slots.mean.shape[-1]
-        theta = natural_parameters(slots.mean, slots.scale).theta
-        explained = moments.lifted @ theta.mT  # (B, m, l)
+        explained = moments.lifted @ slots.natural.theta.mT  # (B, m, l)
         divergence = _symlog((explained.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) - explained) / dim)
         log_share = (moments.share + 1e-6).log()
         log_count = (moments.share * total + 1e-2).log() / 3
@@ -236,23 +246,24 @@ class SlotLayer(nn.Module):
         return bias + log_share[:, None, None, :]
 
     def _decision(self, output: Tensor, attention: Tensor, dim: int) -> Decision:
-        inflation, share, temperature, ridge, tail, gate = output[..., :6].unbind(-1)
-        merge_gate = torch.sigmoid(output[..., 6 : 6 + self.heads]) / self.heads  # (B, M, heads)
+        inflation, share, temperature, ridge, tail, gate, step = output[..., :_SCALARS].unbind(-1)
+        merge_gate = torch.sigmoid(output[..., _SCALARS : _SCALARS + self.heads]) / self.heads
         merge = torch.einsum("bmh,bhml->bml", merge_gate, attention)
         merge = merge + torch.diag_embed(1 - merge.sum(-1))
         return Decision(
             merge=merge,
-            pseudo_counts=output[..., 6 + self.heads :].clamp(-10, 12).exp() * math.sqrt(dim),
+            pseudo_counts=output[..., _SCALARS + self.heads :].clamp(-10, 12).exp() * math.sqrt(dim),
             log_inflation=inflation.clamp(-3, 3),
             log_ridge=ridge - 2,
             gate=torch.sigmoid(3 * gate + 2) if self.axis else None,
             log_share=share,
+            step=2 * torch.sigmoid(step),
             nu=2 + (2 * tail + 3.5).clamp(-3, 9).exp(),
             temperature=functional.softplus(temperature + 0.5413),  # one at zero
         )
 
 
-def form_slots(moments: Moments, decision: Decision, total: Tensor) -> Slots:
+def form_slots(moments: Moments, decision: Decision, before: Slots, total: Tensor) -> Slots:
     """The M-step with learned decisions.
 
     scale = inflation * (n C + sum_t kappa_t T_t) / (n + sum_t kappa_t), with C the (merged) covariance,
@@ -281,14 +292,8 @@ def form_slots(moments: Moments, decision: Decision, total: Tensor) -> Slots:
         scale = gate * scale + (1 - gate) * _diagonal(scale)
     scale = scale + 8 * torch.finfo(mean.dtype).eps * eye
     log_weight = torch.log_softmax((share + 1e-8).log() + decision.log_share, -1)
-    return Slots(log_weight, mean, scale, decision.nu, decision.temperature)
-
-
-def _effective_size(points: Tensor, weights: Tensor | None) -> Tensor:
-    """Number of points (B, 1), or with weights the size of the equally weighted sample they equal."""
-    if weights is None:
-        return torch.full_like(points[:, :1, 0], points.shape[1])
-    return 1 / weights.square().sum(-1, keepdim=True)
+    mean = torch.lerp(before.mean, mean, decision.step.unsqueeze(-1))
+    return make_slots(log_weight, mean, scale, decision.nu, decision.temperature)
 
 
 def _trace_mean(matrix: Tensor) -> Tensor:

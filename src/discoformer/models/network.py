@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from discoformer.checks import check_points, check_weights
+from discoformer.checks import check_context, check_weights
 from discoformer.fields import Estimate, Field, Method
 from discoformer.frames import FRAMES, Frame
 
@@ -78,7 +78,7 @@ class Network(nn.Module, Method):
 
     def encode(self, context: Tensor, weights: Tensor | None = None) -> NetworkField:
         """Digest a context (..., n, d) once, to be read at any number of queries."""
-        points = check_points(context, "context", min_rows=2).to(self.dtype)
+        points = check_context(context).to(self.dtype)
         return self._fit(points, check_weights(weights, points))
 
     def read(self, field: NetworkField, queries: Tensor) -> Estimate[Tensor]:

@@ -2,7 +2,8 @@
 
 A weights file is safetensors whose header carries everything needed to rebuild and judge the network:
 core and frame, the prior it was trained on, its range of dimensions and sizes, the record of the run.
-`weights/registry.json` lists the shipped files with their SHA-256.  Nothing is ever unpickled.
+`weights/registry.json` lists the shipped files with their SHA-256, and the stacks made of them.  Nothing is
+ever unpickled.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
@@ -24,11 +26,20 @@ from torch import nn
 from discoformer.checks import DataError
 from discoformer.frames import FRAMES
 from discoformer.models.network import Network
+from discoformer.models.stack import Stack
 
-__all__ = ["Card", "build_network", "list_models", "load_model", "read_card", "register", "save_model"]
+__all__ = [
+    "Card",
+    "build_network",
+    "list_models",
+    "load_model",
+    "read_card",
+    "register",
+    "register_stack",
+    "save_model",
+]
 
 _FORMAT = "discoformer-1"
-DEFAULT = "mixture"
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,7 @@ def read_card(path: str | Path) -> Card:
     return Card(**values)
 
 
-def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> Network:
+def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> Network | Stack:
     """Load a shipped model by name, or weights by path, ready for inference.
 
     Parameters
@@ -114,16 +125,27 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
     dtype : floating type of weights and arithmetic; double precision unless asked otherwise
     """
     registry = _registry()
-    key = DEFAULT if name == "default" else str(name)
-    if key in registry:
-        path = _weights_folder() / registry[key]["file"]
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if digest != registry[key]["sha256"]:
-            raise DataError(f"the weights of {key!r} do not match their checksum: reinstall discoformer")
-    else:
-        path = Path(name)
-        if not path.exists():
-            raise DataError(f"no model {key!r}: choose {', '.join(registry) or 'a path'} or give a path")
+    key = str(name)
+    entry = registry.get(key)
+    if entry is None:
+        if not Path(name).exists():
+            shipped = ", ".join(registry)
+            raise DataError(f"no model {key!r}: choose one of {shipped}, or give a path to weights")
+        return _load_network(Path(name), dtype)
+    if "members" in entry:
+        return Stack([_load_shipped(member, dtype) for member in entry["members"]])
+    return _load_shipped(key, dtype)
+
+
+def _load_shipped(name: str, dtype: torch.dtype) -> Network:
+    entry = _registry()[name]
+    path = _weights_folder() / entry["file"]
+    if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+        raise DataError(f"the weights of {name!r} do not match their checksum: reinstall discoformer")
+    return _load_network(path, dtype)
+
+
+def _load_network(path: Path, dtype: torch.dtype) -> Network:
     card = read_card(path)
     network = build_network(card.core, card.frame)
     with safe_open(path, framework="pt") as file:
@@ -140,22 +162,43 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
 
 def list_models() -> dict[str, Card]:
     """Names and cards of the shipped models."""
-    return {name: read_card(_weights_folder() / entry["file"]) for name, entry in _registry().items()}
+    return {name: _card(entry) for name, entry in _registry().items()}
+
+
+def _card(entry: dict[str, Any]) -> Card:
+    """The card of an entry; a stack's range is what all its members were trained on."""
+    if "members" not in entry:
+        return read_card(_weights_folder() / entry["file"])
+    cards = [_card(_registry()[member]) for member in entry["members"]]
+    return Card(
+        core={"kind": "stack", "members": entry["members"]},
+        frame=" + ".join(card.frame for card in cards),
+        prior=cards[0].prior,
+        dims=(max(card.dims[0] for card in cards), min(card.dims[1] for card in cards)),
+        sizes=(max(card.sizes[0] for card in cards), min(card.sizes[1] for card in cards)),
+    )
 
 
 def register(name: str, path: str | Path) -> None:
     """Put a weights file into the package under a name, with its checksum (for maintainers)."""
-    data = Path(path).read_bytes()
     read_card(path)
-    folder = _weights_folder()
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.safetensors").write_bytes(data)
-    entries = {
-        **_registry(),
-        name: {"file": f"{name}.safetensors", "sha256": hashlib.sha256(data).hexdigest()},
-    }
-    text = json.dumps(dict(sorted(entries.items())), indent=2)
-    (folder / "registry.json").write_text(text + "\n")
+    data = Path(path).read_bytes()
+    _weights_folder().mkdir(exist_ok=True)
+    (_weights_folder() / f"{name}.safetensors").write_bytes(data)
+    _enter(name, {"file": f"{name}.safetensors", "sha256": hashlib.sha256(data).hexdigest()})
+
+
+def register_stack(name: str, members: Sequence[str]) -> None:
+    """Give a stack of shipped mixture networks a name (for maintainers)."""
+    missing = [member for member in members if member not in _registry()]
+    if missing:
+        raise DataError(f"not shipped: {', '.join(missing)}")
+    _enter(name, {"members": list(members)})
+
+
+def _enter(name: str, entry: dict[str, Any]) -> None:
+    text = json.dumps(dict(sorted({**_registry(), name: entry}.items())), indent=2)
+    (_weights_folder() / "registry.json").write_text(text + "\n")
     _registry.cache_clear()
 
 
@@ -164,7 +207,7 @@ def _weights_folder() -> Path:
 
 
 @cache
-def _registry() -> dict[str, dict[str, str]]:
+def _registry() -> dict[str, dict[str, Any]]:
     path = _weights_folder() / "registry.json"
-    entries: dict[str, dict[str, str]] = json.loads(path.read_text()) if path.exists() else {}
+    entries: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
     return entries

@@ -12,10 +12,20 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from discoformer.models.lift import natural_parameters, unvec
+from discoformer.models.lift import Natural, natural_parameters, unvec
 
-__all__ = ["Moments", "Slots", "moments_of", "slot_statistics", "student_log_density"]
+__all__ = [
+    "Moments",
+    "Slots",
+    "make_slots",
+    "mean_and_covariance",
+    "moments_of",
+    "slot_statistics",
+    "start_slots",
+    "student_log_density",
+]
 
 _EXTRA = 5  # sums kept beside the lifted moments: share, log mixture, entropy, log density, its square
 
@@ -30,6 +40,7 @@ class Slots(NamedTuple):
     scale : (..., M, d, d), the scale matrix (the covariance is nu / (nu - 2) times it)
     nu : (..., M), degrees of freedom, above two
     temperature : (..., M), sharpens or softens the responsibilities of the next layer
+    natural : of N(mean, scale); `make_slots` fills it in
     """
 
     log_weight: Tensor
@@ -37,6 +48,12 @@ class Slots(NamedTuple):
     scale: Tensor
     nu: Tensor
     temperature: Tensor
+    natural: Natural
+
+
+def make_slots(log_weight: Tensor, mean: Tensor, scale: Tensor, nu: Tensor, temperature: Tensor) -> Slots:
+    """Slots with their natural parameters, computed once for all that need them."""
+    return Slots(log_weight, mean, scale, nu, temperature, natural_parameters(mean, scale))
 
 
 class Moments(NamedTuple):
@@ -73,13 +90,13 @@ def student_log_density(distance: Tensor, log_peak: Tensor, nu: Tensor, dim: int
     return (log_peak + constant) - (half + dim / 2) * torch.log1p(distance / nu)
 
 
-def slot_statistics(lifted: Tensor, weights: Tensor | None, slots: Slots) -> Tensor:
+def slot_statistics(lifted: Tensor, share: Tensor | float, slots: Slots) -> Tensor:
     """Attend from points to slots and sum over the points.
 
     Parameters
     ----------
     lifted : (B, n, F), `lift` of the points
-    weights : (B, n), the points' shares of the whole sample, or None for 1/n each
+    share : (B, n), or one number for all: the points' shares of the whole sample
     slots : batch B, M slots
 
     Returns
@@ -88,14 +105,14 @@ def slot_statistics(lifted: Tensor, weights: Tensor | None, slots: Slots) -> Ten
     multiplied by responsibility and weight and summed over the points.  Partial sums add.
     """
     dim = slots.mean.shape[-1]
-    if weights is None:
-        share = lifted.new_full((*lifted.shape[:-1], 1), 1 / lifted.shape[-2])
+    if isinstance(share, Tensor):
+        column = share.unsqueeze(-1)
     else:
-        share = weights.unsqueeze(-1)
-    natural = natural_parameters(slots.mean, slots.scale)
+        column = lifted.new_full((*lifted.shape[:-1], 1), share)
+    natural = slots.natural
     peak = student_log_density(torch.zeros_like(slots.nu), natural.log_peak, slots.nu, dim)
     result: Tensor = _Attend.apply(  # type: ignore[no-untyped-call]
-        lifted, share, natural.theta, natural.log_peak, peak, slots.nu, slots.temperature, slots.log_weight
+        lifted, column, natural.theta, natural.log_peak, peak, slots.nu, slots.temperature, slots.log_weight
     )
     return result
 
@@ -167,6 +184,7 @@ class _Attend(torch.autograd.Function):
         return torch.cat([sums, first, second, moments], -1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         lifted, share, theta, peak, nu, temperature, log_weight = ctx.saved_tensors
         tail, log_density, responsibility, point = ctx.sweep
@@ -219,11 +237,11 @@ def _dim_of(features: int) -> int:
     return (math.isqrt(8 * features + 1) - 3) // 2
 
 
-def start_slots(mean: Tensor, spacing: Tensor, nu: float) -> Slots:
-    """Equal isotropic slots at landmarks (B, M, d) whose typical spacing is (B,)."""
+def start_slots(mean: Tensor, spread: Tensor, nu: float) -> Slots:
+    """Equal isotropic slots at landmarks (B, M, d) with standard deviation ``spread`` (B,)."""
     batch, count, dim = mean.shape
     eye = torch.eye(dim, dtype=mean.dtype, device=mean.device)
-    variance = spacing.square() / (2 * dim) + 1e-5
+    variance = spread.square() + 1e-5
     scale = (variance[:, None, None, None] * eye).expand(batch, count, dim, dim)
     flat = torch.ones_like(mean[..., 0])
-    return Slots(-math.log(count) * flat, mean, scale, nu * flat, flat)
+    return make_slots(-math.log(count) * flat, mean, scale, nu * flat, flat)

@@ -32,7 +32,6 @@ class Recipe:
         queries beside the context itself
     slots, refinements : ranges drawn per batch (mixture core only)
     alpha : weight of the log density in the loss alpha * density + (1 - alpha) * score
-    balance : exponent by which the loss is divided by its running mean at the same (d, n)
     steps, warmup, decay : length of the run and of the two ramps of the learning rate, in steps
     lr, weight_decay, clip : AdamW and the gradient norm it is clipped to
     average : decay of the weights' running average, which is what is validated and shipped
@@ -54,7 +53,6 @@ class Recipe:
     slots: tuple[int, int] | None = None
     refinements: tuple[int, int] | None = None
     alpha: float = 1 / 3
-    balance: float = 0.0
     steps: int = 10_000
     warmup: int = 100
     decay: int = 10_000

@@ -27,6 +27,7 @@ from torch import Tensor
 from discoformer.checks import DataError
 from discoformer.evaluation import gmm_datasets, measure
 from discoformer.fields import Estimate
+from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, load_model, save_model
 from discoformer.priors import GMMPrior, prior_from_config
 from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
@@ -59,6 +60,8 @@ class Trainer:
         self.network = build_network(recipe.core, recipe.frame)
         if recipe.start is not None:
             start = load_model(recipe.start, dtype=torch.float32)
+            if not isinstance(start, Network):
+                raise DataError(f"start: {recipe.start} is a stack, name one of its members")
             self.network.core.load_state_dict(start.core.state_dict())
         self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
         self.optimizer = torch.optim.AdamW(
@@ -67,7 +70,7 @@ class Trainer:
         self.prior = prior_from_config(recipe.prior)
         self.step = 0
         self.seconds = 0.0
-        self.typical: dict[str, float] = {}  # running mean of the loss by (d, log2 n)
+        self.stopping = False
         self.running: dict[str, float] = {}  # running means for the log
 
     # -- one step ----------------------------------------------------------------------------
@@ -82,14 +85,14 @@ class Trainer:
         self.network.train()
         loss = self.loss(task)
         self.optimizer.zero_grad(set_to_none=True)
-        (loss.total * self._balance(task, loss)).backward()
+        loss.total.backward()
         self._average_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         finite = bool(torch.isfinite(norm))
         if finite:
             self.optimizer.step()
             self._move_average()
-        self._record(loss, finite)
+        self._record(loss, float(norm), finite)
         self.step += 1
         return loss
 
@@ -115,22 +118,8 @@ class Trainer:
         rest: Estimate[Tensor] = core.read(state, queries[:, size:])
         assert own.log_density is not None
         assert rest.log_density is not None
-        return Estimate(
-            torch.cat([own.log_density, rest.log_density], -1),
-            torch.cat([own.score, rest.score], -2),
-        )
-
-    def _balance(self, task: Task, loss: Loss) -> float:
-        """What the loss is multiplied by: the running mean of the loss at the same (d, n), to a power.
-
-        Without it small samples, whose errors are large, drown what large samples could still teach.
-        """
-        size, dim = task.context.shape[-2:]
-        cell, value = f"{dim},{round(math.log2(size))}", float(loss.total.detach())
-        if math.isfinite(value):
-            before = self.typical.get(cell, value)
-            self.typical[cell] = 0.98 * before + 0.02 * min(value, 4 * before)
-        return math.pow(self.typical.get(cell, 1.0), -self.recipe.balance)
+        log_density = torch.cat([own.log_density, rest.log_density], -1)
+        return Estimate(log_density, torch.cat([own.score, rest.score], -2))
 
     def _average_gradients(self) -> None:
         if self.world > 1:
@@ -145,11 +134,12 @@ class Trainer:
         for mean, now in zip(self.average.parameters(), self.network.parameters(), strict=True):
             mean.lerp_(now, 1 - keep)
 
-    def _record(self, loss: Loss, finite: bool) -> None:
-        for key, value in (("density", loss.density), ("score", loss.score), ("skipped", 1.0 - finite)):
-            number = float(value.detach()) if isinstance(value, Tensor) else value
-            if math.isfinite(number):
-                self.running[key] = 0.99 * self.running.get(key, number) + 0.01 * number
+    def _record(self, loss: Loss, norm: float, finite: bool) -> None:
+        density, score = float(loss.density.detach()), float(loss.score.detach())
+        values = {"density": density, "score": score, "norm": norm, "skipped": 1.0 - finite}
+        for key, value in values.items():
+            if math.isfinite(value):
+                self.running[key] = 0.99 * self.running.get(key, value) + 0.01 * value
 
     # -- the run -----------------------------------------------------------------------------
 
@@ -163,13 +153,17 @@ class Trainer:
             elapsed = time.monotonic() - started
             self.seconds = before + elapsed
             bar.show(self.step, self.running)
-            if self._together(minutes is not None and elapsed > minutes * 60):
+            if self._together(self.stopping or (minutes is not None and elapsed > minutes * 60)):
                 break
             if self._together(elapsed > next_report):
                 next_report += report_minutes * 60
                 self.report()
         bar.close()
         self.report()
+
+    def stop(self) -> None:
+        """End `run` after the step it is in."""
+        self.stopping = True
 
     def report(self) -> None:
         """Validate the average, append a line to the log, write checkpoint and weights."""
@@ -214,7 +208,6 @@ class Trainer:
         progress = {
             "step": self.step,
             "seconds": self.seconds,
-            "typical": self.typical,
             "running": self.running,
         }
         save_checkpoint(
@@ -229,7 +222,7 @@ class Trainer:
             raise DataError(f"nothing to resume: no checkpoint in {self.folder}")
         progress = load_checkpoint(path, self.network, self.average, self.optimizer)
         self.step, self.seconds = progress["step"], progress["seconds"]
-        self.typical, self.running = progress["typical"], progress["running"]
+        self.running = progress["running"]
 
     def _together(self, flag: bool) -> bool:
         """The first rank decides for all, so that no rank waits for another in vain."""

@@ -1,8 +1,8 @@
 """The training loss, in the frame's coordinates: alpha * density + (1 - alpha) * score.
 
 Score errors count relative to the data set's own mean squared score, so that no scale or dimension
-dominates.  Queries from a second distribution can lie far out, where scores are huge; each is weighted
-down by its own magnitude.  The density term is Huber's, per dimension.
+dominates.  The density term is Huber's, per dimension.  Queries from a second distribution can lie far
+out, where log densities and scores are huge; both terms are weighted down there by the score's magnitude.
 """
 
 from __future__ import annotations
@@ -44,5 +44,5 @@ def task_loss(
     far = torch.ones_like(error)
     far[:, size + fresh :] = 1 / (1 + square[:, size + fresh :] / typical)
     huber = functional.huber_loss(log_density, true_log_density, reduction="none", delta=2.0) / dim
-    density_loss, score_loss = huber.mean(), (error * far).mean()
+    density_loss, score_loss = (huber * far).mean(), (error * far).mean()
     return Loss(alpha * density_loss + (1 - alpha) * score_loss, density_loss, score_loss)

@@ -1,0 +1,125 @@
+"""A neural spline flow, trained on the sample at hand: what one would take when there is time to train.
+
+zuko's autoregressive rational-quadratic splines on standardized columns, by maximum likelihood.  The
+training stops when the likelihood of rows it does not see stops growing.  Needs the ``bench`` extra.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discoformer.checks import DataError
+from discoformer.extras import require
+from discoformer.fields import Estimate, Field, Method
+from discoformer.frames import Frame, Standardize
+
+__all__ = ["FlowField", "SplineFlow"]
+
+
+@dataclass(frozen=True)
+class FlowField(Field):
+    """A trained flow seen through a frame; the score is the gradient of its log density, by autograd."""
+
+    frame: Frame
+    flow: Any
+    epochs: int
+
+    @property
+    def dim(self) -> int:
+        return self.frame.matrix.shape[-1]
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        tracked = torch.is_grad_enabled() and queries.requires_grad
+        with torch.enable_grad():
+            points = self.frame.normalize(queries.to(self.frame.center.dtype))
+            points = points if tracked else points.detach().requires_grad_()
+            log_density = self.flow().log_prob(points.float()).double()
+            (score,) = torch.autograd.grad(log_density.sum(), points, create_graph=tracked)
+        inside = Estimate(log_density if tracked else log_density.detach(), score)
+        outside, score = self.frame.denormalize_estimate(inside)
+        assert outside is not None  # a flow knows its density
+        return Estimate(outside.to(queries.dtype), score.to(queries.dtype))
+
+
+class SplineFlow(Method):
+    """Neural spline flow with early stopping.
+
+    AdamW, batches of 128 rows; a share of the rows is kept for validation, and the weights with the best
+    validation likelihood are used.  One sample at a time, no sample weights.
+
+    Parameters
+    ----------
+    transforms, hidden, bins : size of the flow
+    lr, weight_decay : of AdamW
+    validation : share of the rows that decide when to stop
+    patience : epochs without progress before it stops
+    epochs : at most this many
+    seed : of the split, the weights and the batches
+    """
+
+    def __init__(
+        self,
+        *,
+        transforms: int = 3,
+        hidden: tuple[int, ...] = (64, 64),
+        bins: int = 8,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-4,
+        validation: float = 0.2,
+        patience: int = 30,
+        epochs: int = 1000,
+        seed: int = 0,
+    ) -> None:
+        require("zuko", "bench", "a neural spline flow")
+        self.transforms = transforms
+        self.hidden = hidden
+        self.bins = bins
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.validation = validation
+        self.patience = patience
+        self.epochs = epochs
+        self.seed = seed
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> FlowField:
+        if weights is not None:
+            raise DataError("the flow takes no sample weights: leave them out, or use KDE, which takes them")
+        if context.ndim > 2:
+            raise DataError("a flow is trained on one sample at a time: give (rows, columns)")
+        context = context.detach().double()
+        frame = Standardize().fit(context)
+        points = frame.normalize(context).float()
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.manual_seed(self.seed)
+            flow, epochs = self._train(points[torch.randperm(len(points))])
+        return FlowField(frame, flow, epochs)
+
+    def _train(self, points: Tensor) -> tuple[Any, int]:
+        """The flow with the best validation likelihood and the epoch it was reached in."""
+        import zuko
+
+        held_out = max(1, round(self.validation * len(points)))
+        validation, training = points[:held_out], points[held_out:]
+        flow = zuko.flows.NSF(
+            points.shape[-1], transforms=self.transforms, hidden_features=self.hidden, bins=self.bins
+        )
+        optimizer = torch.optim.AdamW(flow.parameters(), lr=self.lr, weight_decay=self.weight_decay)
+        best, best_epoch, best_loss = copy.deepcopy(flow), 0, float("inf")
+        for epoch in range(1, self.epochs + 1):
+            for batch in training[torch.randperm(len(training))].split(128):
+                optimizer.zero_grad()
+                (-flow().log_prob(batch).mean()).backward()
+                torch.nn.utils.clip_grad_norm_(flow.parameters(), 5.0)
+                optimizer.step()
+            with torch.no_grad():
+                loss = float(-flow().log_prob(validation).mean())
+            if loss < best_loss:
+                best, best_epoch, best_loss = copy.deepcopy(flow), epoch, loss
+            elif epoch - best_epoch >= self.patience:
+                break
+        return best.requires_grad_(False).eval(), best_epoch

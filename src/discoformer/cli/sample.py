@@ -1,0 +1,71 @@
+"""`discoformer sample`: new rows that look like those of a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from discoformer.checks import DataError
+from discoformer.cli.options import add_input, add_model, fit_table, read_input
+from discoformer.cli.show import print_table
+from discoformer.io import Table, check_output, write_table
+from discoformer.support import verb
+
+__all__ = ["make_parser", "run"]
+
+EXAMPLES = """\
+examples:
+  discoformer sample data.csv -n 1000 --out new.csv
+  discoformer sample data.csv --bounds income=0:,share=0:1 --seed 7
+"""
+
+SHOWN_ROWS, SHOWN_COLUMNS = 10, 6
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Options of the subcommand."""
+    parser = argparse.ArgumentParser(
+        prog="discoformer sample",
+        description="Draw new rows from the density of the rows of FILE.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_input(parser)
+    parser.add_argument("-n", "--rows", metavar="N", type=int, default=1000, help="how many (default: 1000)")
+    parser.add_argument("--out", metavar="OUT", type=Path, help="write them: csv, tsv, npy or parquet")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same rows (default: 0)")
+    add_model(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    return parser
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read, fit, draw, write or show."""
+    if args.rows < 1:
+        raise DataError(f"-n {args.rows}: draw at least one row")
+    if args.out:
+        check_output(args.out)
+        if args.out.resolve() == args.file.resolve():
+            raise DataError(f"{args.out}: is an input file, give another name to --out")
+    context = read_input(args)
+    field = fit_table(context, args.model, args.bounds)
+    with torch.no_grad():
+        drawn = verb(field, "sample")(args.rows, torch.Generator().manual_seed(args.seed))
+    table = Table(drawn.numpy(), context.names, context.named)
+    if args.out:
+        write_table(table, args.out)
+    if args.json:
+        n, d = context.values.shape
+        out = str(args.out) if args.out else None
+        summary = {"n": n, "d": d, "columns": context.names, "model": str(args.model), "rows": args.rows}
+        print(json.dumps({**summary, "seed": args.seed, "out": out}))
+    elif args.out:
+        print(f"wrote {args.rows} rows to {args.out}")
+    else:
+        rows = [[f"{x:.6g}" for x in row[:SHOWN_COLUMNS]] for row in table.values[:SHOWN_ROWS]]
+        print_table(table.names[:SHOWN_COLUMNS], rows)
+        if len(table.values) > SHOWN_ROWS:
+            print(f"and {len(table.values) - SHOWN_ROWS} more: write them with --out")

@@ -1,0 +1,47 @@
+"""Score oracles by name, for the command line and the experiments."""
+
+from __future__ import annotations
+
+from discoformer.baselines.kde import KDE
+from discoformer.fields import Field
+from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, OracleLike
+from discoformer.particles.sbtm import SBTM
+
+__all__ = ["ORACLES", "choose_oracle"]
+
+ORACLES = {
+    "default": "the package's network",
+    "attention": "the paper's network for this dimension",
+    "kde": "kernel density estimate with Scott's rule",
+    "blob": "blob method with Scott's rule",
+    "gaussian": "Gaussian with the particles' own moments",
+    "sbtm": "network of two hidden layers, refitted at every step",
+    "sbtm-1": "the same with one hidden layer",
+}
+
+
+def choose_oracle(name: str, start: Field, *, seed: int = 0) -> OracleLike:
+    """The oracle behind a name of `ORACLES`, or behind a model's name or path.
+
+    Parameters
+    ----------
+    name : a name of `ORACLES`, of a model, or the path of a weights file
+    start : field of the start, which SBTM is first fitted to
+    seed : of SBTM's weights and noise
+
+    >>> from discoformer.particles import landau_start
+    >>> type(choose_oracle("gaussian", landau_start("gaussian", 3))).__name__
+    'GaussianClosure'
+    """
+    if name == "kde":
+        return KDE("scott")
+    if name == "blob":
+        return Blob("scott")
+    if name == "gaussian":
+        return GaussianClosure()
+    if name.startswith("sbtm"):
+        return SBTM(start, hidden=(100,) if name == "sbtm-1" else (100, 100), seed=seed)
+    from discoformer.resolve import resolve
+
+    resolved = resolve(f"attention-d{start.dim}" if name == "attention" else name)
+    return MethodOracle(resolved.method, resolved.name)

@@ -1,0 +1,119 @@
+"""What a run leaves behind: moments, energy and entropy over time, and the particles at a few times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from discoformer.fields import Estimate
+from discoformer.io import Table
+
+__all__ = ["History", "Recorder", "covariance"]
+
+
+def covariance(points: Tensor) -> Tensor:
+    """Covariance (..., d, d) of points (..., n, d), divided by n.
+
+    >>> covariance(torch.tensor([[0.0], [2.0]])).item()
+    1.0
+    """
+    centered = points - points.mean(-2, keepdim=True)
+    return centered.mT @ centered / points.shape[-2]
+
+
+@dataclass(frozen=True)
+class History:
+    """Tensors over the k recorded times; a batch of samples (..., n, d) keeps its dimensions.
+
+    Attributes
+    ----------
+    times : (k,)
+    mean : (k, ..., d)
+    covariance : (k, ..., d, d), divided by n
+    energy : (k, ...), per particle: what the equation calls its energy
+    entropy : (k, ...), minus the mean log density at the particles; NaN if the oracle knows only scores
+    production : (k, ...), -E[u.s], the rate at which transport with velocity u changes the entropy
+    seconds : (k,), wall time of the run up to this row, without the rows still to come
+    frame_times, frames : (f,) and (f, ..., n, d), the particles at the times asked for
+    points : (..., n, d), the particles at the end
+    """
+
+    times: Tensor
+    mean: Tensor
+    covariance: Tensor
+    energy: Tensor
+    entropy: Tensor
+    production: Tensor
+    seconds: Tensor
+    frame_times: Tensor
+    frames: Tensor
+    points: Tensor
+
+    def table(self) -> Table:
+        """One row per time, for a single sample: energy, entropy, moments, seconds."""
+        dim = self.mean.shape[-1]
+        columns = {"time": self.times, "energy": self.energy, "entropy": self.entropy}
+        columns |= {"entropy_production": self.production, "seconds": self.seconds}
+        columns |= {f"mean_{i + 1}": self.mean[:, i] for i in range(dim)}
+        columns |= {
+            f"sigma_{i + 1}_{j + 1}": self.covariance[:, i, j] for i in range(dim) for j in range(i, dim)
+        }
+        return Table(np.column_stack([c.cpu().numpy() for c in columns.values()]), tuple(columns))
+
+
+class Recorder:
+    """Collects the rows of a `History`, and goes into a checkpoint and out of it."""
+
+    _columns = tuple(f.name for f in fields(History) if f.name != "points")
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[Tensor]] = {name: [] for name in self._columns}
+
+    def add(
+        self,
+        time: float,
+        points: Tensor,
+        energy: Tensor,
+        estimate: Estimate[Tensor],
+        velocity: Tensor,
+        seconds: float,
+    ) -> None:
+        """Count one time in."""
+        log_density, score = estimate
+        nothing = torch.full(points.shape[:-2], torch.nan, dtype=points.dtype, device=points.device)
+        row = {
+            "times": torch.tensor(time, dtype=torch.float64),
+            "mean": points.mean(-2),
+            "covariance": covariance(points),
+            "energy": energy,
+            "entropy": nothing if log_density is None else -log_density.mean(-1),
+            "production": -(velocity * score).sum(-1).mean(-1),
+            "seconds": torch.tensor(seconds, dtype=torch.float64),
+        }
+        for name, value in row.items():
+            self._rows[name].append(value)
+
+    def add_frame(self, time: float, points: Tensor) -> None:
+        """Keep the particles themselves."""
+        self._rows["frame_times"].append(torch.tensor(time, dtype=torch.float64))
+        self._rows["frames"].append(points)
+
+    def history(self, points: Tensor) -> History:
+        """All rows, and the particles at the end."""
+        return History(**self._stacked(), points=points)
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """All rows, to be saved."""
+        return {name: value.cpu().numpy() for name, value in self._stacked().items()}
+
+    def restore(self, arrays: dict[str, NDArray[np.float64]]) -> None:
+        """Take `arrays` back."""
+        self._rows = {name: list(torch.from_numpy(arrays[name])) for name in self._columns}
+
+    def _stacked(self) -> dict[str, Tensor]:
+        empty = torch.zeros(0, dtype=torch.float64)
+        return {name: torch.stack(rows) if rows else empty for name, rows in self._rows.items()}

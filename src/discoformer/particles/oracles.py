@@ -1,0 +1,202 @@
+"""Score oracles: what tells the particles their score at every step.
+
+Any `Method` is one, fitted anew to the particles of every step.  An oracle of another kind is a small
+object, or a plain function of points and time; one with a memory of its own (a network that goes on
+training) hands it over in `state` and takes it back in `restore`, so that a run can be resumed.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from torch import Tensor
+
+from discoformer.baselines.bandwidths import bandwidth_frame
+from discoformer.baselines.kernel_sums import kernel_sums, log_weights
+from discoformer.checks import DataError
+from discoformer.fields import Estimate, Field, Method
+from discoformer.frames import Frame, Whiten
+
+__all__ = [
+    "Blob",
+    "BlobField",
+    "ExactOracle",
+    "FunctionOracle",
+    "GaussianClosure",
+    "GaussianField",
+    "MethodOracle",
+    "Oracle",
+    "OracleLike",
+    "as_oracle",
+]
+
+
+class Oracle(ABC):
+    """Answers "log density and score of these particles, at this time"."""
+
+    @property
+    def name(self) -> str:
+        """Name for reports, and to tell whose a checkpoint is."""
+        return type(self).__name__
+
+    @abstractmethod
+    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+        """Log density (..., n) or None, and score (..., n, d), of the particles at the particles."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything the next answer depends on besides points and time."""
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Take a `state` back."""
+        if state:
+            raise DataError(f"oracle {self.name} keeps no state, but the checkpoint holds some")
+
+
+class MethodOracle(Oracle):
+    """A method of the spine, fitted to the particles of every step and read at them.
+
+    Parameters
+    ----------
+    method : Method
+    name : to tell two networks apart; by default the method's class
+
+    >>> import torch
+    >>> from discoformer import KDE
+    >>> MethodOracle(KDE()).estimate(torch.tensor([[-1.0], [1.0]]), 0.0).score.shape
+    torch.Size([2, 1])
+    """
+
+    def __init__(self, method: Method, name: str | None = None) -> None:
+        self.method = method
+        self._name = name or type(method).__name__
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+        return self.method.fit(points).estimate(points)
+
+
+class ExactOracle(Oracle):
+    """The known solution: ``at(time)`` is its field, such as ``lambda t: BKW(t, dim=2)``."""
+
+    def __init__(self, at: Callable[[float], Field]) -> None:
+        self.at = at
+
+    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+        return self.at(time).estimate(points)
+
+
+class FunctionOracle(Oracle):
+    """A plain function of points (..., n, d) and time that returns scores (..., n, d)."""
+
+    def __init__(self, function: Callable[[Tensor, float], Tensor]) -> None:
+        self.function = function
+
+    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+        return Estimate(None, self.function(points, time))
+
+
+OracleLike = Oracle | Method | Callable[[Tensor, float], Tensor]
+
+
+def as_oracle(source: OracleLike) -> Oracle:
+    """An oracle from an oracle, a method, or a function of points and time that returns scores.
+
+    >>> import torch
+    >>> as_oracle(lambda points, time: -points).estimate(torch.ones(1, 1), 0.0).score.item()
+    -1.0
+    """
+    if isinstance(source, Oracle):
+        return source
+    if isinstance(source, Method):  # before callables: a network is both
+        return MethodOracle(source)
+    if callable(source):
+        return FunctionOracle(source)
+    raise DataError(f"{source!r} is no score oracle: give a Method, an Oracle or a function(points, time)")
+
+
+class GaussianClosure(Method):
+    """The Gaussian with the mean and covariance of the sample: score -S^-1 (x - m).
+
+    The cheapest oracle, exact only while the solution is Gaussian, which Landau's does not stay.
+
+    >>> import torch
+    >>> x = torch.tensor([[0.0], [2.0]], dtype=torch.float64)
+    >>> GaussianClosure().fit(x).score(x).tolist()
+    [[1.0], [-1.0]]
+    """
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> GaussianField:
+        return GaussianField(Whiten().fit(context, weights))
+
+
+class GaussianField(Field):
+    """A standard Gaussian in a frame."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    @property
+    def dim(self) -> int:
+        return self.frame.matrix.shape[-1]
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        points = self.frame.normalize(queries.to(self.frame.matrix))
+        log_density = -0.5 * (points.square().sum(-1) + self.dim * math.log(2 * math.pi))
+        return self.frame.denormalize_estimate(Estimate(log_density, -points))
+
+
+class Blob(Method):
+    """The blob method of Carrillo, Craig and Patacchini: the gradient of a regularized entropy.
+
+    The entropy int f log f is replaced by E(w) = sum_i w_i log (K * f)(x_i) with f the particles
+    themselves, and the score by the gradient of its first variation,
+
+        s(y) = grad log (K * f)(y) + sum_j w_j grad K(y - x_j) / (K * f)(x_j),
+
+    so that w_i s(x_i) = dE / dx_i exactly and the semi-discrete flow dissipates E.  Nothing says that
+    s is the gradient of a normalized log density, so that the field answers with the score only.
+
+    Parameters
+    ----------
+    bandwidth : rule, number, vector or matrix of `discoformer.baselines.bandwidths`, for K
+
+    >>> import torch
+    >>> x = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
+    >>> bool(Blob(bandwidth=1.0).fit(x).score(x)[0] > 0)
+    True
+    """
+
+    def __init__(self, bandwidth: float | str | Tensor = "scott") -> None:
+        self.bandwidth = bandwidth
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> BlobField:
+        frame = bandwidth_frame(self.bandwidth, context, weights)
+        return BlobField(frame.normalize(context), log_weights(context, weights), frame)
+
+
+class BlobField(Field):
+    """Particles in the frame where the kernel is standard, with the smoothed density at each."""
+
+    def __init__(self, points: Tensor, log_weight: Tensor, frame: Frame) -> None:
+        self.frame = frame
+        self._points = points
+        self._log_weight = log_weight
+        self._log_ratio = log_weight - kernel_sums(points, points, log_weight)[0]
+
+    @property
+    def dim(self) -> int:
+        return self._points.shape[-1]
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        points = self.frame.normalize(queries.to(self._points))
+        _, mean = kernel_sums(points, self._points, self._log_weight)
+        # the kernel's normalization cancels between the two smoothed densities
+        log_share, pull = kernel_sums(points, self._points, self._log_ratio)
+        score = mean - points + log_share.exp().unsqueeze(-1) * (pull - points)
+        return self.frame.denormalize_estimate(Estimate(None, score))

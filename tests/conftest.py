@@ -1,0 +1,35 @@
+"""Shared fixtures: models that are small, random and on disk, so that no test rests on trained weights."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from discoformer.models.registry import Card, build_network, save_model
+
+CORE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 8}
+
+
+def save_random(folder: Path, frame: str, *, axis: bool) -> Path:
+    """A mixture network whose decisions are random, so that every path of its arithmetic matters."""
+    core = {**CORE, "axis": axis}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = build_network(core, frame)
+        for layer in network.core.layers:
+            torch.nn.init.normal_(layer.decide.weight, std=0.3)
+    path = folder / f"{frame}.safetensors"
+    save_model(network, Card(core, frame, dims=(1, 64), sizes=(2, 10_000)), path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights of a small random mixture network that whitens."""
+    return save_random(tmp_path_factory.mktemp("weights"), "whiten", axis=False)
+
+
+@pytest.fixture(scope="session")
+def axis_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights of a small random mixture network that standardizes."""
+    return save_random(tmp_path_factory.mktemp("weights"), "standardize", axis=True)

@@ -1,0 +1,254 @@
+"""Held-out comparison: what it computes, what the command prints, and that the benchmarks run."""
+
+import csv
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn import datasets
+from sklearn.model_selection import KFold
+
+from discoformer.baselines import KDE, GaussianMixtureBIC
+from discoformer.checks import DataError
+from discoformer.cli import main
+from discoformer.comparison import PEERS, held_out_log_likelihood, make_method
+from discoformer.datasets import REAL, gmm_dataset, real_dataset
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def sample() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 100.0]
+
+
+def test_every_row_is_held_out_once(sample: np.ndarray) -> None:
+    result = held_out_log_likelihood(KDE(), sample, folds=4, seed=3)
+    expected = np.full(60, np.nan)
+    for inside, outside in KFold(4, shuffle=True, random_state=3).split(sample):
+        expected[outside] = KDE().fit(sample[inside]).log_density(sample[outside])
+    np.testing.assert_array_equal(result.log_density, expected)
+    assert result.mean == pytest.approx(expected.mean())
+    assert result.standard_error == pytest.approx(expected.std(ddof=1) / np.sqrt(60))
+
+
+def test_one_component_is_the_gaussian_of_the_other_folds() -> None:
+    x = np.random.default_rng(1).normal(size=(50, 1))
+    one = GaussianMixtureBIC(components=[1])
+    result = held_out_log_likelihood(one, x, folds=50)
+    rest = [np.delete(x[:, 0], i) for i in range(50)]
+    expected = [norm.logpdf(x[i, 0], r.mean(), r.std()) for i, r in enumerate(rest)]
+    np.testing.assert_allclose(result.log_density, expected, rtol=1e-5)  # up to the 1e-6 in the variance
+
+
+def test_differences_do_not_depend_on_the_units(sample: np.ndarray) -> None:
+    methods = [KDE("loo"), GaussianMixtureBIC(components=[1, 2])]
+    before = [held_out_log_likelihood(method, sample) for method in methods]
+    after = [held_out_log_likelihood(method, 1e-3 * sample - 5.0) for method in methods]
+    assert after[0].minus(after[1]) == pytest.approx(before[0].minus(before[1]), rel=1e-6)
+
+
+@pytest.mark.parametrize("folds", [1, 61])
+def test_impossible_folds_are_refused(sample: np.ndarray, folds: int) -> None:
+    with pytest.raises(DataError, match="choose a number from 2 to 60"):
+        held_out_log_likelihood(KDE(), sample, folds=folds)
+
+
+def test_real_data_is_what_scikit_learn_ships() -> None:
+    shapes = {name: real_dataset(name).values.shape for name in REAL}
+    assert shapes == {
+        "iris": (150, 4),
+        "wine": (178, 13),
+        "diabetes": (442, 6),
+        "breast_cancer": (569, 10),
+        "digits": (1797, 8),
+    }
+    np.testing.assert_array_equal(real_dataset("iris").values, datasets.load_iris().data)
+    np.testing.assert_array_equal(
+        real_dataset("breast_cancer").values, datasets.load_breast_cancer().data[:, :10]
+    )
+    components = real_dataset("digits").values
+    covariance = np.cov(components.T)
+    np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-9)
+    assert (np.diff(np.diag(covariance)) < 0).all()
+    assert all(len(real_dataset(name).names) == shape[1] for name, shape in shapes.items())
+
+
+@pytest.mark.parametrize("text", ["gmm:2,100", "gmm:0,100,3", "gmm:2,1,3", "gmm:2,100,3,4", "gmm:a,b,c"])
+def test_bad_mixtures_say_how_to_write_them(text: str) -> None:
+    with pytest.raises(DataError, match="write gmm:d,n,k"):
+        gmm_dataset(text)
+
+
+def compare(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    assert main(["compare", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_json_has_the_numbers_of_the_library(
+    sample: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str], model_path: Path
+) -> None:
+    np.save(tmp_path / "data.npy", sample)
+    methods = ["kde-scott", "gmm-diag", str(model_path)]
+    result = compare(capsys, str(tmp_path / "data.npy"), "--methods", ",".join(methods), "--folds", "3")
+    assert (result["n"], result["d"], result["columns"]) == (60, 2, ["x0", "x1"])
+    rows = {row["method"]: row for row in result["rows"]}
+    assert set(rows) == set(methods)
+    held_out = {name: held_out_log_likelihood(make_method(name), sample, 3) for name in methods}
+    best = max(held_out.values(), key=lambda one: one.mean)
+    for name, one in held_out.items():
+        assert rows[name]["log_likelihood"] == pytest.approx(one.mean)
+        assert (rows[name]["behind_best"], rows[name]["behind_best_error"]) == pytest.approx(best.minus(one))
+    means = [row["log_likelihood"] for row in result["rows"]]
+    assert means == sorted(means, reverse=True)
+
+
+def test_a_known_truth_shows_the_score_error(capsys: pytest.CaptureFixture[str]) -> None:
+    result = compare(capsys, "gmm:2,200,2", "--methods", "kde-scott,bayes-gmm")
+    rows = {row["method"]: row for row in result["rows"]}
+    data = gmm_dataset("gmm:2,200,2")
+    for name in ("kde-scott", "bayes-gmm"):
+        difference = make_method(name).fit(data.context).score(data.context) - data.truth.score
+        expected = difference.square().sum() / data.truth.score.square().sum()
+        assert rows[name]["score_error"] == pytest.approx(float(expected))
+    assert rows["truth"]["score_error"] == 0
+    assert rows["truth"]["log_likelihood"] == pytest.approx(float(data.truth.log_density.mean()))
+
+
+def test_table_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.csv"
+    arguments = ["iris", "--columns", "petal width (cm)", "--methods", "kde-scott,kde-loo", "--out", str(out)]
+    assert main(["compare", *arguments]) == 0
+    printed = capsys.readouterr().out
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows] == ["kde-loo", "kde-scott"]
+    values = real_dataset("iris").values[:, [3]]
+    assert float(rows[1]["log_likelihood"]) == pytest.approx(held_out_log_likelihood(KDE(), values).mean)
+    assert f"{float(rows[1]['log_likelihood']):.3f}" in printed
+    assert f"wrote {out}" in printed
+
+
+def test_columns_of_a_few_values_get_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "data.npy", np.column_stack([rng.normal(size=50), rng.integers(0, 3, 50)]))
+    assert main(["compare", str(tmp_path / "data.npy"), "--methods", "kde-scott"]) == 0
+    assert "note: 'x1' has fewer than 10 values" in capsys.readouterr().out
+
+
+def test_a_method_that_fails_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PEERS, "broken", lambda: KDE(bandwidth=-1.0))
+    assert main(["compare", "iris", "--methods", "kde-scott,broken"]) == 0
+    printed = capsys.readouterr().out
+    assert "broken failed: bandwidth must be positive" in printed
+    assert main(["compare", "iris", "--methods", "broken"]) == 2
+    assert "no method could be fitted; broken: bandwidth must be positive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.csv", "--methods", "kde-scott"], "none.csv: no such file"),
+        (["iris", "--methods", "no-such-method"], "kde-scott, kde-loo, gmm-full, gmm-diag, bayes-gmm, flow"),
+        (["iris", "--columns", "z", "--methods", "kde-scott"], "no column 'z'"),
+        (["iris", "--folds", "1000", "--methods", "kde-scott"], "choose a number from 2 to 150"),
+        (["gmm:2,100,3", "--columns", "x0", "--methods", "kde-scott"], "--columns does not go with gmm"),
+        (["iris", "--out", "table.xlsx", "--methods", "kde-scott"], "written as .csv"),
+        (["iris", "--out", "none/table.csv", "--methods", "kde-scott"], "its folder does not exist"),
+    ],
+)
+def test_bad_options_are_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("discoformer: error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+@pytest.fixture
+def benchmark_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Benchmarks are scripts that import one another by name; they leave again after the test."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield
+    for name in set(sys.modules) - before:
+        if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("script", "tables"),
+    [
+        ("gmm", ["gmm_rotated", "gmm_diagonal", "gmm_large_n"]),
+        ("dimensions", ["dimensions", "dimensions_100"]),
+        ("families", ["families"]),
+        ("real_data", ["real_data"]),
+        ("laws", ["laws", "laws_equivariance"]),
+        ("timing", ["timing"]),
+    ],
+)
+def test_benchmarks_run_and_resume(
+    script: str,
+    tables: list[str],
+    tmp_path: Path,
+    model_path: Path,
+    benchmark_path: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = import_module(script)
+    few = {name: PEERS[name] for name in ("kde-scott", "gmm-full", "gmm-diag")}
+    for name in ("kde-loo", "bayes-gmm"):  # the slow ones add nothing here
+        few[name] = few["kde-scott"]
+    few["gmm-full"] = few["gmm-diag"] = lambda: GaussianMixtureBIC(components=[1, 2])
+    for name, peer in few.items():
+        monkeypatch.setitem(PEERS, name, peer)
+    arguments = ["--quick", "--model", str(model_path), "--results", str(tmp_path)]
+    arguments += ["--exact", str(model_path)] if script == "laws" else []
+    assert module.main(arguments) == 0
+    assert "bars met" in capsys.readouterr().out
+    for table in tables:
+        lines = (tmp_path / f"{table}.csv").read_text().splitlines()
+        assert len(lines) > 1
+        assert all(line.startswith("whiten@") for line in lines[1:])
+    if script in ("laws", "timing"):
+        return  # nothing to resume: times and laws are measured in one run
+    before = {path: path.read_text() for path in tmp_path.iterdir()}
+    for name in few:
+        monkeypatch.setitem(PEERS, name, lambda: pytest.fail("measured again"))
+    assert module.main(arguments) == 0
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+
+
+def test_laws_hold_for_a_whitening_mixture(
+    tmp_path: Path, model_path: Path, benchmark_path: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "--quick",
+        "--results",
+        str(tmp_path),
+        "--model",
+        str(model_path),
+        "--exact",
+        str(model_path),
+    ]
+    assert import_module("laws").main(arguments) == 0
+    assert "MISSED" not in capsys.readouterr().out
+
+
+def test_new_weights_are_measured_again(model_path: Path, axis_path: Path, benchmark_path: None) -> None:
+    common = import_module("common")
+    first, again, other = (
+        common.fingerprint(make_method(str(path))) for path in (model_path, model_path, axis_path)
+    )
+    assert first == again
+    assert first != other
