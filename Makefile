@@ -21,15 +21,16 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 bench: $(INSTALLED)  ## every benchmark, ratios against the peers in the same run
-	set -e; for file in benchmarks/*.py; do $(BIN)/python $$file; done
+	status=0; for file in $(filter-out %/common.py,$(wildcard benchmarks/*.py)); do \
+		$(BIN)/python $$file || status=1; done; exit $$status
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out
 
-# torch goes first and pinned: a range would let pip pick the newest build, gigabytes of CUDA where a
-# CPU build of this version is at hand.
+# torch goes first, in the version of constraints.txt: a range would let pip pick the newest build, gigabytes
+# of CUDA where a CPU build of this version is at hand.
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,cli,train,dev]'
+	$(BIN)/python -m pip install -q -c constraints.txt torch
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,cli,train,bench,dev]'
 	touch $@

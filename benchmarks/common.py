@@ -16,6 +16,7 @@ import hashlib
 import math
 import tempfile
 import time
+import timeit
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -279,6 +280,11 @@ def ratio(ours: Pooled, theirs: Pooled) -> tuple[float, float]:
         for a, b in zip(ours.score_error, theirs.score_error, strict=True)
     ]
     return value, float(np.std(left_out) * math.sqrt(count - 1))
+
+
+def seconds(call: Callable[[], object], repeats: int) -> float:
+    """Wall time of the fastest of ``repeats`` calls."""
+    return min(timeit.repeat(call, number=1, repeat=repeats))
 
 
 def percent(value: float) -> str:

@@ -11,25 +11,14 @@ less time than one `gaussian_kde` evaluation at the same points, at most a tenth
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
-from common import SEED, Session, make_parser, session
+from common import SEED, Session, make_parser, seconds, session
 from scipy.stats import gaussian_kde
 
 from discoformer.baselines import GaussianMixtureBIC
 from discoformer.evaluation import gmm_datasets
-
-
-def seconds(call: Callable[[], object], repeats: int) -> float:
-    """Wall time of the fastest of ``repeats`` calls."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def table(run: Session, size: int, dim: int, repeats: int) -> None:

@@ -10,23 +10,20 @@ from pathlib import Path
 
 from sklearn.datasets import load_wine
 
-from discoformer import KDE
+from discoformer import DiScoFormer
 from discoformer.plots import plot_density
 
 columns = ["flavanoids", "color_intensity"]
 wine = load_wine(as_frame=True).data[columns]
-sample = wine.to_numpy()
 
-field = KDE(bandwidth="scott").fit(sample)
-log_density, score = field.estimate(sample)
+est = DiScoFormer().fit(wine)
+table = wine.join(est.estimate(wine))
 
-table = wine.assign(log_density=log_density)
-table[[f"score_{name}" for name in columns]] = score
-print(f"wine: {len(table)} rows, mean log density {log_density.mean():.3f}\n")
+print(f"wine: {len(table)} rows, mean log density {table['log_density'].mean():.3f}\n")
 print("most typical rows", table.nlargest(3, "log_density").round(3).to_string(), sep="\n")
 print("\nmost unusual rows", table.nsmallest(3, "log_density").round(3).to_string(), sep="\n")
 
 picture = Path(sys.argv[1] if len(sys.argv) > 1 else "out/quickstart.png")
 picture.parent.mkdir(parents=True, exist_ok=True)
-plot_density(field, sample, columns, picture)
+plot_density(est.field_, wine.to_numpy(), columns, picture)
 print(f"\nwrote {picture}")

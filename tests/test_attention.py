@@ -178,7 +178,7 @@ def test_log_normalizer_survives_far_queries():
 
 
 def kernel_estimator(bandwidth: float, dim: int, constant: float) -> AttentionCore:
-    """Weights that make one lifted block a Gaussian kernel estimate (the paper's Proposition 3.3).
+    """Weights that make one lifted block a Gaussian kernel estimate (the paper's Proposition 3.5).
 
     Every channel has a twin of opposite sign, so the norms see mean zero, and two channels hold a
     large constant, so they see a nearly constant variance: the norms are the identity up to

@@ -1,6 +1,7 @@
 """The command line: its answers are the field's, bad input is one line and exit code 2, files stay whole."""
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from discoformer.baselines.kde import KDE
 from discoformer.cli import estimate, main
@@ -115,10 +117,18 @@ def test_plot_writes_a_picture(data: Table, columns: str, tmp_path: Path) -> Non
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+DROP = "in the columns before: drop {} with --columns, or add --drop-dependent to estimate the other columns"
 BAD_FILES = {
     "NaN": ("a,b\n1,2\n3,nan\n5,1\n", "column 'b' has a missing value at row 1"),
     "inf": ("a,b\n1,2\ninf,4\n5,1\n", "column 'a' has an infinite value at row 1"),
-    "one row": ("a,b\n1,2\n", "at least 2 rows"),
+    "one row": ("a,b\n1,2\n", "1 row(s) in 2 column(s) ('a', 'b') are too few for a density"),
+    "n < d": ("a,b,c\n1,2,3\n3,1,5\n", "give at least 4 rows or fewer columns with --columns"),
+    "n = d": ("a,b\n1,2\n3,1\n", "or add --drop-dependent to estimate all the same"),
+    "constant column": ("a,b\n1,2\n3,2\n5,2\n7,2\n", f"'b' is constant or linear {DROP.format('it')}"),
+    "collinear columns": (
+        "a,b,c,d\n1,2,3,0\n3,2,4,0\n5,1,5,0\n7,2,6,0\n9,0,7,0\n",
+        f"'c', 'd' are constant or linear {DROP.format('them')}",
+    ),
     "constant columns": ("a,b\n1,2\n1,2\n1,2\n", "every column is constant"),
     "strings": ("a,b\n1,2\n3,tall\n5,1\n", "column 'b' holds text or dates, first at row 1 ('tall')"),
     "empty": ("", "the file is empty"),
@@ -163,6 +173,83 @@ def test_bad_queries_are_one_line(
     assert_refused([str(csv), "--queries", str(bad), "--out", str(out)], message, [out], capsys)
 
 
+@pytest.mark.parametrize("command", ["sample", "report", "compare", "entropy", "fisher", "kl", "rfi"])
+@pytest.mark.parametrize("case", ["n < d", "constant column", "collinear columns"])
+def test_every_command_refuses_what_has_no_density(
+    case: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, message = BAD_FILES[case]
+    (tmp_path / "bad.csv").write_text(text)
+    assert main([command, *[str(tmp_path / "bad.csv")] * (2 if command in ("kl", "rfi") else 1)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["entropy", "fisher", "kl", "rfi"])
+def test_functionals_of_the_columns_that_are_left(
+    command: str, data: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--drop-dependent gives what --columns gives for the others; for two files, those of both."""
+    files = []
+    for name, last in (("f", np.ones(40)), ("g", data.values[:, 0] ** 2)):
+        table = Table(np.column_stack([data.values, data.values.sum(1), last]), ("a", "b", "sum", "last"))
+        write_table(table, tmp_path / f"{name}.csv")
+        files.append(str(tmp_path / f"{name}.csv"))
+    arguments = [command, *files[: 1 + (command in ("kl", "rfi"))], "--method", "kde", "--json"]
+    assert main([*arguments, "--columns", "a,b"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", SupportWarning)
+        assert main([*arguments, "--drop-dependent"]) == 0
+    printed = capsys.readouterr()
+    report = json.loads(printed.out)
+    for number in ("value", "standard_error"):
+        assert report.pop(number) == pytest.approx(expected.pop(number), rel=1e-12)
+    assert report == expected
+    assert printed.err.startswith("discoformer: warning: left out 'sum', 'last' (constant or linear")
+    assert printed.err.count("\n") == 1
+
+
+def test_comparison_of_the_columns_that_are_left(
+    data: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(Table(np.column_stack([data.values, np.ones(40)]), ("a", "b", "one")), tmp_path / "data.csv")
+    arguments = [
+        "compare",
+        str(tmp_path / "data.csv"),
+        "--methods",
+        "kde-scott",
+        "--json",
+        "--drop-dependent",
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", SupportWarning)
+        assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["columns"] == ["a", "b"]
+    assert "left out 'one'" in printed.err
+    assert main(["compare", "gmm:2,50,1", *arguments[2:]]) == 2
+    assert "--drop-dependent does not go with gmm" in capsys.readouterr().err
+
+
+def test_unnamed_queries_match_the_chosen_columns_by_position(
+    data: Table, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queries = np.array([[10.0, 0.5], [0.0, -1.0]])  # in the order of --columns
+    np.save(tmp_path / "grid.npy", queries)
+    (tmp_path / "grid.csv").write_text("10,0.5\n0,-1\n")
+    out = tmp_path / "out.npy"
+    for grid in ("grid.npy", "grid.csv"):
+        options = ["--columns", "b,a", "--queries", str(tmp_path / grid), "--out", str(out)]
+        assert main([*KERNEL, str(csv), *options]) == 0
+        np.testing.assert_allclose(np.load(out), expected(data.values[:, ::-1], queries), rtol=1e-12)
+    options[1] = "a"
+    capsys.readouterr()
+    assert_refused([str(csv), *options], "the queries have 2 column(s)", [out], capsys)
+
+
 @pytest.mark.parametrize("values", [np.zeros((3, 1)), np.zeros((3, 3))])
 def test_wrong_number_of_query_columns(
     values: np.ndarray, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -183,6 +270,8 @@ def test_wrong_number_of_query_columns(
         (["--columns", "z"], "no column 'z'"),
         (["--queries", "none.csv"], "none.csv: no such file"),
         (["--model", "nothing"], "no model 'nothing'"),
+        (["--bandwidth", "0.5", "--model", "default"], "leave out --model default or --bandwidth"),
+        (["--view", "corner"], "add --plot"),
         (["--bounds", "z=0:"], "bounds name column 'z'"),
         (["--bounds", "a=0:"], "outside its bounds (0, inf)"),
         (["--bounds", "a=5:1"], "the first must be below the second"),
@@ -232,6 +321,42 @@ def test_a_write_that_fails_keeps_the_old_file(
     assert_refused([str(csv), "--out", str(out)], "No space left on device", [out], capsys)
 
 
+@pytest.mark.parametrize("failing", ["out", "plot"])
+def test_neither_output_is_replaced_when_the_other_fails(
+    failing: str,
+    csv: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(self: object, path: Path, **_: object) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    owner, name = (Figure, "savefig") if failing == "plot" else (pd.DataFrame, "to_csv")
+    monkeypatch.setattr(owner, name, full)
+    out, plot = tmp_path / "out.csv", tmp_path / "plot.png"
+    message = f"{failing}.{'png' if failing == 'plot' else 'csv'}: cannot be written: No space left"
+    assert_refused([str(csv), "--out", str(out), "--plot", str(plot)], message, [out, plot], capsys)
+
+
+def test_a_taken_name_is_refused_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimate, "fit_table", pytest.fail)
+    (tmp_path / "data.csv").write_text(BAD_FILES["clashing name"][0])
+    assert main([*KERNEL, str(tmp_path / "data.csv"), "--out", str(tmp_path / "out.csv")]) == 2
+    assert BAD_FILES["clashing name"][1] in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly(csv: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "discoformer", *KERNEL, str(csv)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_model_and_bounds_are_passed_on(data: Table, tmp_path: Path, model_path: Path) -> None:
     positive = Table(np.exp(data.values / [1.0, 100.0]), ("a", "b"))
     write_table(positive, tmp_path / "data.csv")
@@ -268,7 +393,8 @@ def test_columns_left_out_are_a_warning_of_one_line(
     with warnings.catch_warnings():
         warnings.simplefilter("default", SupportWarning)
         picture = tmp_path / "picture.png"
-        assert main([*KERNEL, str(tmp_path / "data.csv"), "--plot", str(picture)]) == 0
+        arguments = [str(tmp_path / "data.csv"), "--drop-dependent", "--plot", str(picture)]
+        assert main([*KERNEL, *arguments]) == 0
     error = capsys.readouterr().err
     assert error.startswith("discoformer: warning: left out 'one' (constant) and 'sum' (linear")
     assert error.count("\n") == 1

@@ -22,13 +22,13 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.fixture
 def shipped(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Random weights under the default's name where the package has none yet."""
-    if registry.DEFAULT in registry.list_models():
+    if "default" in registry.list_models():
         yield
         return
     monkeypatch.setattr(registry, "_weights_folder", lambda: tmp_path / "weights")
     registry._registry.cache_clear()
     resolve._load.cache_clear()
-    registry.register(registry.DEFAULT, model_path)
+    registry.register("default", model_path)
     yield
     registry._registry.cache_clear()
     resolve._load.cache_clear()

@@ -1,5 +1,6 @@
 """Tables survive every format bit for bit, and unusable files are refused with a name and a place."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -53,15 +54,61 @@ def test_text_without_header_loses_no_row(tmp_path: Path) -> None:
     np.testing.assert_array_equal(bare.values, [[1.0, 2.0], [3.0, 4.0]])
 
 
-def test_row_labels_are_not_data(tmp_path: Path) -> None:
-    pd.DataFrame({"a": [1.5, 2.5]}).to_csv(tmp_path / "labelled.csv")
+@pytest.mark.parametrize(
+    ("text", "column"), [("1,\n2,3\n4,5\n", "x1"), ("1,NA\n2,3\n", "x1"), ("nan,2\n1,3\n", "x0")]
+)
+def test_a_gap_in_the_first_line_does_not_make_it_a_header(text: str, column: str, tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text(text)
+    with pytest.raises(DataError, match=f"column '{column}' has a missing value at row 0"):
+        read_table(tmp_path / "bare.csv")
+
+
+@pytest.mark.parametrize("labels", ["0 1 2", "1 2 3", "Ann Bob Cy"])
+def test_row_labels_are_not_data(labels: str, tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.5, 2.5, 3.5]}, index=labels.split()).to_csv(tmp_path / "labelled.csv")
     assert read_table(tmp_path / "labelled.csv").names == ("a",)
 
 
-def test_semicolons_separate_too(tmp_path: Path) -> None:
-    (tmp_path / "semicolons.csv").write_text("a;b\n1.5;2\n")
-    table = read_table(tmp_path / "semicolons.csv")
+def test_numbers_without_a_name_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "nameless.csv").write_text(",a\n0.5,1\n0.7,2\n")
+    with pytest.warns(UserWarning, match=r"nameless.csv: the first column has no name.*name it to use it"):
+        assert read_table(tmp_path / "nameless.csv").names == ("a",)
+
+
+@pytest.mark.parametrize("header", ["a,b,\n", ""])
+def test_lines_may_end_in_a_separator(header: str, tmp_path: Path) -> None:
+    (tmp_path / "ends.csv").write_text(header + "1,2,\n3,4,\n")
+    table = read_table(tmp_path / "ends.csv")
+    assert table.names == (("a", "b") if header else ("x0", "x1"))
+    np.testing.assert_array_equal(table.values, [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_spaces_are_not_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "spaces.csv").write_text("a, b c \n1, 2\n")
+    assert read_table(tmp_path / "spaces.csv", ["b c"]).values.tolist() == [[2.0]]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_semicolons_and_tabs_separate_too(separator: str, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text(f"a{separator}b\n1.5{separator}2\n")
+    table = read_table(tmp_path / "other.csv")
     assert (table.names, table.values.tolist()) == (("a", "b"), [[1.5, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("comma.csv", "a;b\n1,5;2\n"), ("spaces.csv", "a b\n1 2\n"), ("tabs.tsv", "a,b\n1,2\n")],
+)
+def test_separator_and_decimal_sign_are_hinted_at(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match="separate columns by .* write decimals with a point"):
+        read_table(tmp_path / name)
+
+
+def test_compressed_text_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    with pytest.raises(DataError, match=r"data.csv: compressed, unpack it first$"):
+        read_table(tmp_path / "data.csv")
 
 
 def test_byte_order_mark_is_not_part_of_a_name(tmp_path: Path) -> None:
@@ -151,15 +198,25 @@ def test_unknown_or_repeated_columns_are_refused(table: Table, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[1.0, 2.0]], "1 row.* at least 2 rows"),
-        ([[1.0, 2.0, 3.0], [2.0, 5.0, 1.0]], "2 row.* at least 3 rows"),
-        ([[1.0, 7.0], [2.0, 7.0]], "constant column.* 'x1'"),
+        ([[1.0, 2.0]], "1 row.* at least 3 rows"),
+        ([[1.0, 2.0, 3.0], [2.0, 5.0, 1.0]], "2 row.* at least 4 rows"),
+        ([[1.0, 7.0], [2.0, 7.0], [4.0, 7.0]], "'x1' is constant or linear"),
+        ([[1.0, 2.0], [2.0, 4.0], [4.0, 8.0 + 1e-9]], "'x1' is constant or linear"),
     ],
 )
 def test_a_sample_must_have_a_density(values: list[list[float]], message: str, tmp_path: Path) -> None:
     np.save(tmp_path / "sample.npy", np.array(values))
     with pytest.raises(DataError, match=message):
         read_sample(tmp_path / "sample.npy")
+
+
+def test_a_sample_without_a_density_can_be_asked_for(tmp_path: Path) -> None:
+    values = np.array([[1.0, 7.0, 3.0], [2.0, 7.0, 5.0]])
+    np.save(tmp_path / "sample.npy", values)
+    np.testing.assert_array_equal(read_sample(tmp_path / "sample.npy", drop_dependent=True).values, values)
+    np.save(tmp_path / "sample.npy", values[:1])
+    with pytest.raises(DataError, match="1 row"):
+        read_sample(tmp_path / "sample.npy", drop_dependent=True)
 
 
 def test_queries_match_by_name_or_by_position() -> None:
@@ -182,6 +239,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
         raise OSError(28, "disk full")
     assert path.read_bytes() == b"precious"
     assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_private_file_stays_private(table: Table, tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    path.touch(mode=0o600)
+    write_table(table, path)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_written_link_stays_a_link(table: Table, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from discoformer.checks import DataError
 from discoformer.functional import estimate
 from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, load_model, save_model
+from discoformer.models.stack import Stack
 from discoformer.resolve import RangeWarning, resolve
 from discoformer.support import Supported, SupportedField, SupportWarning
 
@@ -307,8 +308,15 @@ def uneven_weights(rows: int) -> NDArray[np.float64]:
     return weights
 
 
-CHOICES = st.sampled_from(["whiten", "axis", "kde"])
+CHOICES = st.sampled_from(["whiten", "axis", "stack", "kde"])
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+def chosen(choice: str, model_path: Path, axis_path: Path) -> Path | str | Stack:
+    """The model behind a choice; the stack is what the shipped default is."""
+    if choice == "stack":
+        return Stack([resolve(path).method for path in (model_path, axis_path)])
+    return {"whiten": model_path, "axis": axis_path, "kde": "kde"}[choice]
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=QUIET, derandomize=True)
@@ -321,7 +329,7 @@ def test_random_arrays(
     model_path: Path,
     axis_path: Path,
 ) -> None:
-    model = {"whiten": model_path, "axis": axis_path, "kde": "kde"}[choice]
+    model = chosen(choice, model_path, axis_path)
     assert_answered(sample, model, bounded, uneven_weights(len(sample)) if weighted else None)
 
 
@@ -336,5 +344,5 @@ def test_many_random_arrays(
     model_path: Path,
     axis_path: Path,
 ) -> None:
-    model = {"whiten": model_path, "axis": axis_path, "kde": "kde"}[choice]
+    model = chosen(choice, model_path, axis_path)
     assert_answered(sample, model, bounded, uneven_weights(len(sample)) if weighted else None)

@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 import discoformer
+from discoformer import baselines
 
 ROOT = Path(__file__).parent.parent
 
 
 def test_every_exported_name_is_there() -> None:
-    for name in discoformer.__all__:
-        assert getattr(discoformer, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        discoformer.nonsense  # noqa: B018
+    for package in (discoformer, baselines):
+        for name in package.__all__:
+            assert getattr(package, name) is not None
+        with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+            package.nonsense  # noqa: B018
 
 
 def test_import_leaves_the_heavy_packages_alone() -> None:
@@ -33,5 +35,8 @@ def test_wheel_ships_types_and_weights(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         shipped = set(archive.namelist())
     package = ROOT / "src" / "discoformer"
-    wanted = [*package.rglob("*.py"), package / "py.typed", *package.rglob("*.safetensors")]
+    weights = package / "models" / "weights"
+    networks = list(weights.glob("*.safetensors"))
+    assert networks
+    wanted = [*package.rglob("*.py"), package / "py.typed", weights / "registry.json", *networks]
     assert {str(path.relative_to(package.parent)) for path in wanted} <= shipped

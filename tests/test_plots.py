@@ -50,6 +50,13 @@ def test_diagonal_of_the_corner_is_the_marginal_density(model_path: Path) -> Non
     np.testing.assert_allclose(density, np.exp(field.marginal([1]).log_density(np.asarray(x)[:, None])))
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_dollars_in_names_are_no_formulas(view: str, tmp_path: Path) -> None:
+    sample = RNG.normal(size=(20, 2))
+    plot(KDE().fit(sample), sample, ["a$^$", "price in $"], tmp_path / "picture.svg", view=view)
+    assert (tmp_path / "picture.svg").exists()
+
+
 def test_outliers_are_the_rows_of_lowest_density() -> None:
     sample = RNG.normal(size=(50, 2))
     sample[17] = [9.0, -9.0]

@@ -25,6 +25,7 @@ from discoformer.priors import (
     Laplace,
     LocationScaleMixture,
     Logistic,
+    MixtureDistribution,
     Normal,
     Quartic,
     Ring,
@@ -88,13 +89,17 @@ def warps(dim: int, batch: int = 3) -> dict[str, Warp]:
 
 
 def distributions(dim: int) -> dict[str, Distribution]:
-    """Batches of three: every family, aligned and rotated, every warp; ring and spiral in the plane."""
+    """Batches of three: every family, aligned and rotated, every warp, a mixture of such; plane curves."""
     found: dict[str, Distribution] = {}
     for name, family in FAMILIES.items():
         found[name] = mixture(dim, family, rotated=False)
         found[f"{name}-rotated"] = mixture(dim, family, rotated=True)
     for name, warp in warps(dim).items():
         found[f"{name}-warp"] = Warped(mixture(dim, Normal(), rotated=False), warp)
+    found["mixed"] = MixtureDistribution(
+        torch.tensor([[0.2, 0.3, 0.5], [1.0, 2.0, 3.0], [0.0, 0.5, 0.5]], dtype=F64),
+        (found["normal-rotated"], found["student_t"], found["skew-warp"]),
+    )
     if dim == 2:
         found["bent-skewed-t"] = Warped(Warped(found["student_t"], warps(2)["skew"]), warps(2)["banana"])
         found["ring"] = Ring(
@@ -111,6 +116,8 @@ def choose(value: Any, index: int) -> Any:
     """Member ``index`` of a batched distribution or warp."""
     if isinstance(value, Tensor):
         return value[index]
+    if isinstance(value, tuple):
+        return tuple(choose(part, index) for part in value)
     if isinstance(value, Distribution | Warp):
         parts = {f.name: choose(getattr(value, f.name), index) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
         return type(value)(**parts)
@@ -140,7 +147,7 @@ def test_density_integrates_to_one(dim: int, name: str) -> None:
 
 @pytest.mark.parametrize(("dim", "name"), CASES)
 def test_samples_follow_the_density(dim: int, name: str) -> None:
-    # Integration by parts: E[score] = 0 and E[x score'] = -I under the density, and only there.
+    # Integration by parts: E[score] = 0 and E[x score'] = -I under the density.
     target = distributions(dim)[name]
     n = 20_000
     x = target.sample(n, seeded(2))
@@ -339,6 +346,47 @@ def test_broad_prior_draws_every_family_and_warp_but_never_a_bent_student_t() ->
     assert BroadPrior(gmm_share=1.0).draw(2, 2, seeded()).sample(3).shape == (2, 3, 2)
 
 
+def test_broad_prior_mixes_families_within_one_mixture_if_asked() -> None:
+    prior = BroadPrior(gmm_share=0.0, mixed=1.0, modes=(4, 8))
+    together = set()
+    for seed in range(60):
+        target, queries = prior.pair(2, 2, seeded(seed), F64)
+        assert target.log_density(queries.sample(5, seeded())).shape == (2, 5)
+        chain = []
+        while isinstance(target, Warped):
+            chain.append(type(target.warp).__name__)
+            target = target.base
+        assert isinstance(target, MixtureDistribution)
+        torch.testing.assert_close(target.weights.sum(-1), torch.ones(2, dtype=F64))
+        families = []
+        for part in target.distributions:
+            assert isinstance(part, LocationScaleMixture)
+            families.append(type(part.family).__name__)
+        assert 4 <= sum(part.weights.shape[-1] for part in target.distributions) <= 8  # type: ignore[attr-defined]
+        assert not ("Banana" in chain and "StudentT" in families)
+        together.add(len(set(families)))
+    assert together >= {2, 3, 4}
+
+
+def test_a_mixture_of_single_components_is_their_mixture() -> None:
+    whole = mixture(2, Laplace(), rotated=True)
+    assert whole.rotation is not None
+    parts = tuple(
+        LocationScaleMixture(
+            torch.ones(3, 1, dtype=F64),
+            whole.means[:, i : i + 1],
+            whole.std[:, i : i + 1],
+            whole.rotation[:, i : i + 1],
+            whole.family,
+        )
+        for i in range(4)
+    )
+    points = whole.sample(30, seeded())
+    result, expected = MixtureDistribution(whole.weights, parts).estimate(points), whole.estimate(points)
+    torch.testing.assert_close(result.log_density, expected.log_density, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(result.score, expected.score, rtol=1e-12, atol=1e-12)
+
+
 def test_affine_prior_scales_over_orders_of_magnitude_and_pairs_share_the_map() -> None:
     prior = AffinePrior(base=GMMPrior(modes=(2, 2)), location=(0.01, 100.0), scale=(1e-3, 1e3))
     x, y = prior.pair(2_000, 1, seeded(), F64)
@@ -379,7 +427,55 @@ def test_ring_is_finite_at_its_center() -> None:
         assert float(score.abs().max()) == 0
 
 
+@pytest.mark.parametrize("nu", [0.5, 3.0, 1e10])
+def test_student_t_keeps_its_digits_far_out_and_near_the_center(nu: float) -> None:
+    points = torch.tensor([[3e200, 4e200], [3e8, 4e8], [0.3, 0.4], [3e-9, 4e-9], [0.0, 0.0]], dtype=F64)
+    log_density, score = StudentT(nu).estimate(points)
+    radius = np.array([5e200, 5e8, 0.5, 5e-9, 0.0]) / math.sqrt(nu)
+    with np.errstate(over="ignore"):
+        log = np.where(radius > 1e100, 2 * np.log(np.maximum(radius, 1)), np.log1p(radius**2))
+    constant = math.lgamma(nu / 2 + 1) - math.lgamma(nu / 2) - math.log(nu * math.pi)
+    np.testing.assert_allclose(log_density.numpy(), constant - (nu + 2) / 2 * log, rtol=1e-13, atol=1e-13)
+    # In the plane the score is -(nu + 2) x / (nu + |x|^2), and far out -(nu + 2) x / |x|^2.
+    expected = -(nu + 2) * points[1:] / (nu + points[1:].square().sum(-1, keepdim=True))
+    torch.testing.assert_close(score[1:], expected, rtol=1e-13, atol=0)
+    torch.testing.assert_close(score[0], -(nu + 2) * points[0] / 5e200 / 5e200, rtol=1e-13, atol=0)
+
+
+def test_ring_keeps_its_digits_far_out_and_near_the_center() -> None:
+    ring = Ring(torch.tensor(2.0, dtype=F64), torch.tensor(0.5, dtype=F64))
+    directions = torch.tensor([[0.6, 0.8], [0.6, 0.8], [-0.6, 0.8]], dtype=F64)
+    for exponent in (-200, 0, 200):  # through a warp: queries this far themselves are refused
+        unit = torch.full((2,), 10.0 ** (exponent / 2), dtype=F64)
+        moved = Warped(ring, Affine(1 / unit, torch.zeros(2, dtype=F64)))
+        log_density, score = moved.estimate(directions * unit)
+        u = (exponent * math.log(10) - math.log(2)) / 0.5
+        log = -u * u / 2 - 1.5 * math.log(2 * math.pi) - math.log(0.5) - exponent * math.log(10)
+        assert log_density is not None
+        torch.testing.assert_close(log_density, torch.full((3,), log, dtype=F64), rtol=1e-13, atol=0)
+        torch.testing.assert_close(score, -(u / 0.5 + 2) * directions / unit, rtol=1e-13, atol=0)
+
+
+def test_queries_whose_answer_overflows_are_refused() -> None:
+    far = np.array([[0.0, 0.0], [1e149, 0.0]])
+    narrow = 1e-20 * torch.ones(2, dtype=F64)
+    zero = torch.zeros(2, dtype=F64)
+    for base in (gaussian(zero, torch.eye(2, dtype=F64)), mixture(2, Quartic(), rotated=True)):
+        target = Warped(base, Affine(narrow, zero))
+        assert np.isfinite(target.estimate(far[:1]).score).all()
+        with pytest.raises(DataError, match="overflow"):
+            target.estimate(far)
+        with pytest.raises(DataError, match="overflow"):
+            target.score(torch.from_numpy(far))
+    heavy = Warped(mixture(2, StudentT(3.0), rotated=True), Affine(narrow, zero))
+    log_density, score = heavy.estimate(far)
+    # The tail of a bivariate t with nu = 3 is of degree -5, so x . score = -5 (Euler).
+    np.testing.assert_allclose(score[:, 1, 0], -5 / 1e149, rtol=1e-9)
+    assert np.isfinite(log_density).all()
+
+
 ones = torch.ones(2, 1)
+nan = math.nan
 
 
 @pytest.mark.parametrize(
@@ -389,7 +485,12 @@ ones = torch.ones(2, 1)
         (lambda: LocationScaleMixture(torch.zeros(2), ones, ones), "weights"),
         (lambda: LocationScaleMixture(torch.ones(3), ones, ones), "weights has shape"),
         (lambda: gaussian(torch.zeros(2), torch.ones(2, 2)), "positive definite"),
+        (lambda: gaussian(torch.zeros(2), torch.tensor([[1.0, 0.5], [0.0, 1.0]])), "symmetric"),
         (lambda: StudentT(0.0), "degrees of freedom"),
+        (lambda: MixtureDistribution(torch.ones(0), ()), "at least one"),
+        (lambda: MixtureDistribution(torch.ones(2), (spiral(),)), "one column for each of the 1"),
+        (lambda: MixtureDistribution(torch.ones(3, 1), (spiral(),)), "does not fit"),
+        (lambda: MixtureDistribution(torch.zeros(1), (spiral(),)), "zero"),
         (lambda: Banana(torch.tensor(1.0), torch.tensor(1.0), 1, 1), "different"),
         (lambda: Banana(ones[0, 0], ones[0, 0], 0, 3).forward(torch.zeros(1, 2)), "column"),
         (lambda: Ring(torch.tensor(1.0), torch.tensor(0.0)), "positive"),
@@ -397,6 +498,17 @@ ones = torch.ones(2, 1)
         (lambda: GMMPrior(scale=(0.0, 1.0)), "scale"),
         (lambda: GMMPrior(reading="sd"), "not one of std, variance"),  # type: ignore[arg-type]
         (lambda: BroadPrior(skew=1.5), "probability"),
+        (lambda: BroadPrior(mixed=nan), "mixed = nan must be a probability"),
+        (lambda: BroadPrior(laplace=nan), "laplace = nan"),
+        (lambda: BroadPrior(normal=0, student_t=0, laplace=0, logistic=0), "not all be zero"),
+        (lambda: BroadPrior(gmm=GaussianPrior()), "not a GMM prior"),  # type: ignore[arg-type]
+        (lambda: GMMPrior(spread=nan), "spread = nan"),
+        (lambda: GaussianPrior(spread=math.inf), "spread = inf"),
+        (lambda: prior_from_config({"name": "gmm", "modes": 3}), "modes = 3 must be two counts"),
+        (lambda: prior_from_config({"name": "gmm", "modes": [1.5, 3.2]}), "two counts"),
+        (lambda: prior_from_config({"name": "gmm", "scale": 1.0}), "two positive numbers"),
+        (lambda: prior_from_config({"name": "broad", "spread": "wide"}), "spread = 'wide'"),
+        (lambda: prior_from_config({"name": "affine", "base": "gmm"}), "base = 'gmm' is not a prior"),
         (lambda: prior_from_config({"name": "gnm"}), "not one of gmm"),
         (lambda: prior_from_config({"name": "gmm", "mode": [1, 2]}), "no field 'mode'"),
     ],

@@ -57,7 +57,8 @@ def test_unknown_descriptions_are_refused() -> None:
 def test_every_shipped_model_loads_and_matches_its_checksum() -> None:
     for name in list_models():
         network = load_model(name)
-        dim = network.core.config.dim if hasattr(network.core.config, "dim") else 2
+        core = list_models()[name].core
+        dim = core.get("dim", 2)
         x = torch.randn(64, dim, dtype=torch.float64)
         log_density, score = network(x, x)
         assert log_density is not None

@@ -54,6 +54,14 @@ def test_order_and_units_do_not_matter() -> None:
     torch.testing.assert_close(after + units.log().sum(), before, rtol=1e-8, atol=1e-8)
 
 
+def test_samples_too_small_for_folds_have_equal_weights() -> None:
+    stack = Stack([member(True, 0), member(True, 1)])
+    for rows in (2, 3):
+        field = stack.encode(sample()[:rows])
+        assert float(field.state.log_weight[: len(field.weights) // 2].exp().sum()) == 0.5
+        assert bool(torch.isfinite(field.log_density(sample())).all())
+
+
 def test_batch_equals_loop() -> None:
     stack = Stack([member(False, 0), member(True, 1)])
     x = torch.stack([sample(), sample() ** 3])

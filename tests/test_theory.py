@@ -34,7 +34,7 @@ def close(actual, expected):
     torch.testing.assert_close(actual, expected, **TOLERANCE)
 
 
-# --- Proposition 3.2 and its corollary ------------------------------------------------------------------
+# --- Proposition 3.3 and Corollary 3.4 ------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -64,7 +64,7 @@ def test_attention_is_not_the_kernel_in_general():
     assert difference.abs().max() > 0.01
 
 
-# --- Proposition 3.3 ------------------------------------------------------------------------------------
+# --- Proposition 3.5 ------------------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -110,7 +110,7 @@ def test_one_block_serves_every_sample_size_and_batches():
 
 
 def test_without_the_lift_the_block_is_not_the_estimate():
-    """Remark: the key-only quadratic is what the squared-norm coordinate supplies."""
+    """Remark A.4: the key-only quadratic is what the squared-norm coordinate supplies."""
     y, x = normal(5, 2), normal(8, 2, seed=1)
     block = kde_block(2, 0.7).attention
     tokens = lift(x)
@@ -119,7 +119,7 @@ def test_without_the_lift_the_block_is_not_the_estimate():
     assert (output - block(lift(y), lift(x))[0]).abs().max() > 0.01
 
 
-# --- Self-attention corollary and the remark on the normalizer ---------------------------------------------
+# --- Corollary 3.6 and Remark A.5, on the normalizer ------------------------------------------------------
 
 
 def test_self_attention_exposes_the_normalizer_on_its_diagonal():
@@ -153,7 +153,7 @@ def test_away_from_the_sample_not_even_all_weights_give_the_density():
     close(gap, torch.full((1,), 1.5, dtype=torch.float64))  # (2^2 - 1^2) / 2
 
 
-# --- Whitening is a bandwidth matrix ------------------------------------------------------------------------
+# --- Proposition B.1: whitening is a bandwidth matrix -----------------------------------------------------
 
 
 def scatter_frame(x):
@@ -172,7 +172,7 @@ def test_a_scalar_bandwidth_in_a_frame_is_a_bandwidth_matrix(fit, h):
     frame = fit(x)
     result, expected = framed_kde(y, x, frame, h), KDE(frame_bandwidth(frame, h)).fit(x).estimate(y)
     close(result.log_density, expected.log_density)
-    torch.testing.assert_close(result.score, expected.score, rtol=1e-10, atol=1e-8)
+    close(result.score, expected.score)
 
 
 def test_the_bandwidth_matrix_of_whitening_is_h2_times_the_covariance():

@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from discoformer.checks import DataError
 from discoformer.fields import Estimate, Method
-from discoformer.priors import Distribution, GMMPrior, Prior
+from discoformer.priors import Distribution, GMMPrior
 
-__all__ = ["Dataset", "Errors", "gmm_datasets", "measure", "prior_datasets"]
+__all__ = ["Dataset", "Errors", "gmm_datasets", "measure"]
 
 
 class Dataset(NamedTuple):
@@ -30,12 +31,12 @@ class Dataset(NamedTuple):
 
 @dataclass
 class Errors:
-    """Running sums of errors over data sets."""
+    """Running sums of errors over data sets, and what tables make of them."""
 
     score_error: float = 0.0
     score_square: float = 0.0
-    score_mse: float = 0.0
-    log_density_mse: float = 0.0
+    score_mse_sum: float = 0.0
+    log_density_mse_sum: float = 0.0
     datasets: int = 0
 
     def add(self, estimate: Estimate[Tensor], truth: Estimate[Tensor]) -> None:
@@ -43,11 +44,11 @@ class Errors:
         error = (estimate.score - truth.score).square().sum(-1)
         self.score_error += float(error.sum())
         self.score_square += float(truth.score.square().sum())
-        self.score_mse += float(error.mean())
+        self.score_mse_sum += float(error.mean())
         if estimate.log_density is not None and truth.log_density is not None:
-            self.log_density_mse += float((estimate.log_density - truth.log_density).square().mean())
+            self.log_density_mse_sum += float((estimate.log_density - truth.log_density).square().mean())
         else:
-            self.log_density_mse = float("nan")
+            self.log_density_mse_sum = float("nan")
         self.datasets += 1
 
     @property
@@ -56,17 +57,14 @@ class Errors:
         return self.score_error / self.score_square
 
     @property
-    def mean_log_density(self) -> float:
-        """Mean squared error of the log density, averaged over data sets."""
-        return self.log_density_mse / self.datasets
+    def score_mse(self) -> float:
+        """Mean of |s_hat - s|^2 over the points, averaged over data sets."""
+        return self.score_mse_sum / self.datasets
 
-
-def prior_datasets(
-    prior: Prior, dim: int, size: int, count: int, seed: int, dtype: torch.dtype = torch.float64
-) -> Iterator[Dataset]:
-    """``count`` data sets, one draw of the prior each."""
-    for index in range(count):
-        yield _dataset(prior, dim, size, seed + 7919 * index, dtype)
+    @property
+    def log_density_mse(self) -> float:
+        """Mean squared error of the log density, averaged over data sets; NaN if one had no density."""
+        return self.log_density_mse_sum / self.datasets
 
 
 def gmm_datasets(
@@ -74,15 +72,26 @@ def gmm_datasets(
     size: int,
     count: int,
     seed: int,
-    covariance: Literal["diagonal", "rotated", "either"] = "diagonal",
+    covariance: Literal["diagonal", "rotated", "either"] | None = None,
     modes: Sequence[int] = tuple(range(1, 11)),
     prior: GMMPrior | None = None,
 ) -> Iterator[Dataset]:
-    """The benchmark of the paper: mixtures with k = 1..10 modes in turn and equal weights."""
-    base = prior or GMMPrior(covariance=covariance, weights="equal")
+    """The benchmark of the paper: mixtures with k = 1..10 modes in turn and equal weights.
+
+    Covariances are diagonal unless ``covariance`` says otherwise; ``prior`` sets everything but k.
+    """
+    if prior is None:
+        prior = GMMPrior(covariance=covariance or "diagonal", weights="equal")
+    elif covariance is not None:
+        raise DataError("give covariance or prior, not both: the prior has a covariance of its own")
     for index in range(count):
         k = modes[index % len(modes)]
-        yield _dataset(replace(base, modes=(k, k)), dim, size, seed + 7919 * index, torch.float64)
+        generator = torch.Generator().manual_seed(seed + 7919 * index)
+        distribution = replace(prior, modes=(k, k)).draw(1, dim, generator, dtype=torch.float64)
+        context = distribution.sample(size, generator)
+        log_density, score = distribution.estimate(context)
+        assert log_density is not None  # every distribution knows its density
+        yield Dataset(context[0], distribution, Estimate(log_density[0], score[0]))
 
 
 def measure(methods: Mapping[str, Method], datasets: Iterator[Dataset]) -> dict[str, Errors]:
@@ -93,12 +102,3 @@ def measure(methods: Mapping[str, Method], datasets: Iterator[Dataset]) -> dict[
             with torch.no_grad():
                 errors[name].add(method.fit(data.context).estimate(data.context), data.truth)
     return errors
-
-
-def _dataset(prior: Prior, dim: int, size: int, seed: int, dtype: torch.dtype) -> Dataset:
-    generator = torch.Generator().manual_seed(seed)
-    distribution = prior.draw(1, dim, generator, dtype=dtype)
-    context = distribution.sample(size, generator)
-    truth = distribution.estimate(context)
-    assert truth.log_density is not None
-    return Dataset(context[0], distribution, Estimate(truth.log_density[0], truth.score[0]))

@@ -72,6 +72,6 @@ def answer(field: Field, queries: A) -> Estimate[A]:
         row = int(lost.nonzero()[0, -1])
         raise DataError(
             f"no finite answer at row {row} ({int(lost.sum())} such in all), too far from the sample: "
-            "check the units of the points, or use model='kde'"
+            "check the units of the points"
         )
     return Estimate(log_density, score.to(queries.dtype))

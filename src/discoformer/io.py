@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.baselines.kde import KDE
 from discoformer.checks import DataError, column_names
 from discoformer.extras import require
+from discoformer.support import Supported, SupportWarning, on_support
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +27,32 @@ __all__ = [
     "Table",
     "check_folder",
     "check_output",
+    "columns_to_drop",
     "read_sample",
     "read_table",
     "replacing",
+    "save_table",
     "write_table",
 ]
 
 FORMATS = (".csv", ".tsv", ".npy", ".parquet")
+# What stands for a missing number, as pandas reads it; "Na" may be sodium.
+MISSING = {
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "#NA",
+    "<NA>",
+    "NaN",
+    "nan",
+    "-NaN",
+    "-nan",
+    "NULL",
+    "null",
+    "None",
+}
 
 
 @dataclass(frozen=True)
@@ -73,17 +95,19 @@ give the same columns or pick them with --columns
         return Table(self.values[:, order], other.names, other.named)
 
 
-def read_table(path: str | Path, columns: Sequence[str] | None = None) -> Table:
+def read_table(path: str | Path, columns: Sequence[str] | None = None, *, by_position: bool = False) -> Table:
     """Read a csv, tsv, npy or parquet file as a table of finite floats.
 
-    A text file whose first line is all numbers has no header; its columns, like those of an npy file,
-    are called x0, x1, ...  A first column without a name holds row labels and is left out.  Semicolons
-    separate columns where the first line has no comma.
+    A text file whose first line has nothing but numbers and gaps has no header; its columns, like those of
+    an npy file, are called x0, x1, ...  Semicolons or tabs separate columns where the first line has no
+    comma.  A first column without a name under a header holds row labels and is left out, with a warning
+    unless it is text or counts the rows; last columns without a name or a value are left out as well.
 
     Parameters
     ----------
     path : the file; its suffix tells the format.
     columns : names to keep, in this order; all by default.
+    by_position : give all columns of a file without names that are not ``columns``, for `Table.like`.
 
     Raises
     ------
@@ -102,33 +126,61 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> Table:
     if suffix == ".npy":
         array, named = _read_npy(path), False
         names = _generated(array.shape[1])
-        values = array[:, _positions(names, columns, path)].astype(np.float64)
     else:
         frame, named = _read_frame(path, suffix)
         names = tuple(map(str, frame.columns))
-        kept = [_floats(frame.iloc[:, j], path) for j in _positions(names, columns, path)]
+    if by_position and not named and columns is not None and not set(columns) <= set(names):
+        columns = None
+    positions = _positions(names, columns, path)
+    if suffix == ".npy":
+        values = array[:, positions].astype(np.float64)
+    else:
+        kept = [_floats(frame.iloc[:, j], path) for j in positions]
         values = np.column_stack(kept) if kept else np.empty((len(frame), 0))
     table = Table(values, names if columns is None else tuple(columns), named)
     _check_finite(table, path)
     return table
 
 
-def read_sample(path: str | Path, columns: Sequence[str] | None = None) -> Table:
-    """Read a table that is to be fitted: at least two rows, as many rows as columns, nothing constant."""
+def read_sample(
+    path: str | Path, columns: Sequence[str] | None = None, *, drop_dependent: bool = False
+) -> Table:
+    """Read a table that is to be fitted.
+
+    Refused are fewer rows than columns + 1, and columns that are constant or linear in the columns before
+    them: there is no density.  With ``drop_dependent`` all that is asked for is two rows, and it is left
+    to the fit, as `discoformer.DiScoFormer` does, to leave out such columns.
+    """
     table = read_table(path, columns)
     rows, dim = table.values.shape
-    if rows < max(2, dim):
+    if rows < 2 or (rows <= dim and not drop_dependent):
+        way = ", or add --drop-dependent to estimate all the same" if rows > 1 else ""
         raise DataError(
-            f"{path}: {rows} row(s) in {dim} column(s) are too few for a density: "
-            f"give at least {max(2, dim)} rows or fewer columns with --columns"
+            f"{path}: {rows} row(s) in {dim} column(s) ({_all(table.names)}) are too few for a density: "
+            f"give at least {dim + 1} rows or fewer columns with --columns{way}"
         )
-    constant = np.flatnonzero(np.ptp(table.values, axis=0) == 0).tolist()
-    if constant:
+    dependent = [] if drop_dependent else columns_to_drop(table)
+    if dependent:
+        which = column_names(dependent, table.names)
+        which, it = (f"{which} is", "it") if len(dependent) == 1 else (f"{which} are", "them")
         raise DataError(
-            f"{path}: constant column(s) {column_names(constant, table.names)} have no density: "
-            "leave them out with --columns"
+            f"{path}: no density, since {which} constant or linear in the columns before: "
+            f"drop {it} with --columns, or add --drop-dependent to estimate the other columns"
         )
     return table
+
+
+def columns_to_drop(table: Table) -> list[int]:
+    """Columns that a fit leaves out: constant, or linear in the columns before them.
+
+    >>> rows = np.array([[1.0, 2.0, 7.0], [2.0, 4.0, 7.0], [3.0, 6.0, 7.0], [5.0, 10.0, 7.0]])
+    >>> columns_to_drop(Table(rows, ("a", "b", "c")))
+    [1, 2]
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)
+        _, kept = on_support(Supported(KDE(bandwidth=1.0), table.names).fit(table.values))
+    return [j for j in range(len(table.names)) if j not in set(kept)]
 
 
 def write_table(table: Table, path: str | Path) -> None:
@@ -139,17 +191,22 @@ def write_table(table: Table, path: str | Path) -> None:
     path = Path(path)
     suffix = check_output(path)
     with replacing(path) as temporary:
-        if suffix == ".npy":
-            with temporary.open("wb") as file:  # a name without .npy would gain that suffix
-                np.save(file, table.values)
-            return
-        import pandas as pd
+        save_table(table, temporary, suffix)
 
-        frame = pd.DataFrame(table.values, columns=list(table.names))
-        if suffix == ".parquet":
-            frame.to_parquet(temporary, index=False)
-        else:
-            frame.to_csv(temporary, index=False, sep=_separator(suffix))
+
+def save_table(table: Table, path: Path, suffix: str) -> None:
+    """Write a table in the format of ``suffix`` whatever ``path`` ends in: what to do inside `replacing`."""
+    if suffix == ".npy":
+        with path.open("wb") as file:  # a name without .npy would gain that suffix
+            np.save(file, table.values)
+        return
+    import pandas as pd
+
+    frame = pd.DataFrame(table.values, columns=list(table.names))
+    if suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep=_separator(suffix))
 
 
 def check_output(path: str | Path) -> str:
@@ -180,12 +237,15 @@ def check_folder(path: Path) -> None:
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary path in the same folder that becomes ``path`` when the block ends without an error.
 
-    A failure of the file system is a `DataError` that names ``path``.
+    The permissions of an existing file stay.  A failure of the file system is a `DataError` that
+    names ``path``.
     """
     target = Path(path).resolve()  # a symbolic link stays one
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         yield temporary
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -235,9 +295,14 @@ def _read_frame(path: Path, suffix: str) -> tuple[pd.DataFrame, bool]:
     import pandas as pd
 
     try:
+        with path.open("rb") as file:
+            if file.read(4).startswith((b"\x1f\x8b", b"PK\x03\x04")):  # gzip, zip
+                raise DataError(f"{path}: compressed, unpack it first")
         if suffix == ".parquet":
             return pd.read_parquet(path), True
         return _read_text(path, _separator(suffix))
+    except DataError:
+        raise
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text, save it as UTF-8") from error
     except pd.errors.ParserWarning as warning:
@@ -250,29 +315,50 @@ def _read_frame(path: Path, suffix: str) -> tuple[pd.DataFrame, bool]:
 def _read_text(path: Path, separator: str) -> tuple[pd.DataFrame, bool]:
     import pandas as pd
 
-    first = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, encoding="utf-8-sig")
-    if first.shape[1] == 1 and ";" in str(first.iloc[0, 0]):
-        return _read_text(path, ";")
-    named = not all(_is_number(cell) for cell in first.iloc[0])
+    first = pd.read_csv(
+        path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False, encoding="utf-8-sig"
+    )
+    cells = [str(cell).strip() for cell in first.iloc[0]]
+    for other in ";\t":
+        if len(cells) == 1 and other in cells[0]:
+            return _read_text(path, other)
+    named = not all(cell in MISSING or _is_number(cell) for cell in cells)
     header = 0 if named else None
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be lost
         frame = pd.read_csv(
             path, sep=separator, header=header, index_col=False, encoding="utf-8-sig", low_memory=False
         )
-    if not named:
-        frame.columns = pd.Index(_generated(frame.shape[1]))
-    elif first.isna().iloc[0, 0]:
+    names = [str(name).strip() for name in frame.columns] if named else _generated(frame.shape[1])
+    frame.columns = pd.Index(names)
+    while len(cells) > 1 and cells[-1] == "" and frame.iloc[:, -1].isna().all():  # lines end in a separator
+        cells.pop()
+        frame = frame.iloc[:, :-1]
+    if named and cells[0] == "":
+        if not _is_index(frame.iloc[:, 0]):
+            warnings.warn(
+                f"{path}: the first column has no name and is left out as row labels: name it to use it",
+                stacklevel=2,
+            )
         frame = frame.iloc[:, 1:]
     return frame, named
 
 
-def _is_number(cell: object) -> bool:
+def _is_index(column: pd.Series[Any]) -> bool:
+    """Whether a column cannot be data: text, nothing at all, or the numbers of the rows."""
+    import pandas as pd
+
+    if column.isna().all() or not pd.api.types.is_numeric_dtype(column):
+        return True
+    return any(np.array_equal(column, np.arange(len(column)) + start) for start in (0, 1))
+
+
+def _is_number(cell: str) -> bool:
     try:
-        float(str(cell))
+        float(cell)
     except ValueError:
         return False
-    return not isinstance(cell, float)  # an empty cell is read as NaN
+    return True
 
 
 def _positions(names: Sequence[str], columns: Sequence[str] | None, path: Path) -> list[int]:
@@ -296,9 +382,15 @@ def _floats(column: pd.Series[Any], path: Path) -> NDArray[np.float64]:
     text = column.notna() if column.dtype.kind in "mM" else numbers.isna() & column.notna()
     if text.any():
         row = int(text.to_numpy().argmax())
+        cell = str(column.iloc[row])
+        if re.fullmatch(r"[-+.\deE]*\d[,;\s][-+.,;\s\deE]*", cell):
+            advice = (
+                "separate columns by commas, semicolons or tabs and write decimals with a point, not a comma"
+            )
+        else:
+            advice = "turn it into numbers or leave it out with --columns"
         raise DataError(
-            f"{path}: column {column.name!r} holds text or dates, first at row {row} "
-            f"({str(column.iloc[row])!r}): turn it into numbers or leave it out with --columns"
+            f"{path}: column {column.name!r} holds text or dates, first at row {row} ({cell!r}): {advice}"
         )
     return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
 

@@ -96,7 +96,8 @@ def plot(
     field, kept = on_support(field)
     draw: Drawing = {"corner": _draw_corner, "outliers": _draw_outliers}.get(view, _draw_density)
     with rc_context(STYLE):
-        figure = draw(field, sample[:, kept], [names[j] for j in kept])
+        shown = [names[j].replace("$", r"\$") for j in kept]  # a name is no formula
+        figure = draw(field, sample[:, kept], shown)
         if path is not None:
             picture = check_picture(path)
             with replacing(path) as temporary:

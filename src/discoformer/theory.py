@@ -1,11 +1,14 @@
 """The paper's propositions on attention and kernel density estimates, as code that runs.
 
-Proposition 3.2: a softmax head is a Gaussian kernel whose context points are reweighted.
-Proposition 3.3: with the squared norm as an extra coordinate and the log-normalizer as an extra
-output, one residual cross-attention block is a kernel density estimate: `kde_block` writes down its
-weights.  The appendix adds that whitening is a choice of bandwidth matrix (`framed_kde`) and that
-the density cannot be had without the normalizer (`three_points`).  All of it holds exactly in real
-arithmetic; the tests hold it to 1e-10 in float64.
+Proposition 3.3, "cross-attention computes reweighted Gaussian kernel smoothing": a softmax head is a
+Gaussian kernel whose context points are reweighted; Corollary 3.4, "attention recovers KDE on
+constant-norm context": where they have the same norm the weights cancel.
+Proposition 3.5, "cross-attention represents the KDE score and log-density": with the squared norm as
+an extra coordinate and the log-normalizer as an extra output, one residual cross-attention block is a
+kernel density estimate, and `kde_block` writes down its weights; Corollary 3.6 is the case of
+self-attention.  The appendix adds that whitening is a choice of bandwidth matrix (Proposition B.1,
+`framed_kde`) and that the density cannot be had without the normalizer (Remark A.5, `three_points`).
+All of it holds exactly in real arithmetic; the tests hold it to 1e-10 in float64.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ __all__ = [
 
 
 def attention_weights(queries: Tensor, context: Tensor, form: Tensor) -> Tensor:
-    """Cross-attention matrix A_ij = softmax_j(y_i' B x_j), left side of Proposition 3.2.
+    """Cross-attention matrix A_ij = softmax_j(y_i' B x_j), left side of Proposition 3.3.
 
     Parameters
     ----------
@@ -56,15 +59,15 @@ def attention_weights(queries: Tensor, context: Tensor, form: Tensor) -> Tensor:
 
 
 def kernel_weights(queries: Tensor, context: Tensor, form: Tensor, *, reweighted: bool) -> Tensor:
-    """Normalized Gaussian kernel with precision B, right side of Proposition 3.2 and of its corollary.
+    """Normalized Gaussian kernel with precision B, right side of Proposition 3.3 and of Corollary 3.4.
 
     With |z|_B^2 = z' B z,
 
         K_ij = w_j exp(-|y_i - x_j|_B^2 / 2) / sum_k w_k exp(-|y_i - x_k|_B^2 / 2).
 
-    Reweighted, w_j = exp(|x_j|_B^2 / 2): then K is the attention matrix (Proposition 3.2).  Otherwise
+    Reweighted, w_j = exp(|x_j|_B^2 / 2): then K is the attention matrix (Proposition 3.3).  Otherwise
     w_j = 1: then K is the kernel of a density estimate, and equals the attention matrix where the
-    context has constant norm |x_j|_B (the corollary), because constant weights cancel.
+    context has constant norm |x_j|_B (Corollary 3.4), because constant weights cancel.
 
     >>> y, x = torch.tensor([[0.3, 0.1]]), torch.tensor([[0.6, 0.8], [1.0, 0.0]])  # |x_j| = 1
     >>> plain = kernel_weights(y, x, torch.eye(2), reweighted=False)
@@ -108,7 +111,7 @@ class CrossAttention:
 
 
 def lift(points: Tensor, *, constant: bool = False) -> Tensor:
-    """Tokens [z, |z|^2, 0_d] of Proposition 3.3, with a trailing 1 for the strictly linear variant.
+    """Tokens [z, |z|^2, 0_d] of Proposition 3.5, with a trailing 1 for the strictly linear variant.
 
     >>> lift(torch.tensor([[3.0, 4.0]]), constant=True).tolist()
     [[3.0, 4.0, 25.0, 0.0, 0.0, 1.0]]
@@ -150,7 +153,7 @@ class KDEBlock:
 
 
 def kde_block(dim: int, bandwidth: float, *, linear: bool = False) -> KDEBlock:
-    """Weights that make a residual cross-attention block the KDE of bandwidth h (Proposition 3.3).
+    """Weights that make a residual cross-attention block the KDE of bandwidth h (Proposition 3.5).
 
     Tokens are [z, |z|^2, 0_d] (`lift`), width 2d + 1.  With d_k = d + 1 and
 
@@ -214,8 +217,8 @@ def kde_block(dim: int, bandwidth: float, *, linear: bool = False) -> KDEBlock:
 def framed_kde(queries: Tensor, context: Tensor, frame: Frame, bandwidth: float) -> Estimate[Tensor]:
     """KDE with a scalar bandwidth in a frame's coordinates, carried back to the data's.
 
-    Proposition of the appendix, "whitening induces data-adaptive bandwidth": for the frame that whitens
-    by S^(-1/2) this is the KDE with the bandwidth matrix H = h^2 S of `frame_bandwidth`.
+    Proposition B.1, "whitening induces data-adaptive bandwidth": for the frame that whitens by S^(-1/2)
+    this is the KDE with the bandwidth matrix H = h^2 S of `frame_bandwidth`.
 
     >>> from discoformer.frames import Whiten
     >>> x = torch.randn(50, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -241,9 +244,10 @@ def frame_bandwidth(frame: Frame, bandwidth: float) -> Tensor:
 def three_points(spread: float, bandwidth: float) -> tuple[Tensor, Tensor]:
     """Block output (2d + 1,) and log density at y = 0 for the context {0, a, -a}, a = ``spread``.
 
-    The remark's counterexample: the output [y, |y|^2, m] = [0, 0, 0] is the same for every a, yet the
-    density is (1 + 2 exp(-a^2 / (2 h^2))) / (3 h sqrt(2 pi)).  So the value output carries the score but not
-    the density, which needs the log-normalizer.
+    The counterexample of Remark A.5, "the density needs the normalizer, not just the value output":
+    [y, |y|^2, m] = [0, 0, 0] is the same for every a, yet the density is
+    (1 + 2 exp(-a^2 / (2 h^2))) / (3 h sqrt(2 pi)).  So the value output carries the score but not the
+    density, which needs the log-normalizer.
 
     >>> near, far = three_points(0.5, 1.0), three_points(2.0, 1.0)
     >>> torch.allclose(near[0], far[0], atol=1e-15), bool(near[1] > far[1])

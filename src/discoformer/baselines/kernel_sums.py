@@ -8,7 +8,7 @@ For queries y and context x with log weights a, in coordinates where the kernel 
 are all a kernel density estimate needs: mean(y) - y is the gradient of log_sum.  The pairs are
 visited in blocks about the size of the cache, with a running maximum, so that neither memory nor
 exponents grow with the sample.  One block is two matrix products, [y, 1] [x, a - |x|^2/2]' for the
-exponents (the lift of the paper's Proposition 3.3) and p [x, 1] for both sums.
+exponents (the lift of the paper's Proposition 3.5) and p [x, 1] for both sums.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def log_weights(context: Tensor, weights: Tensor | None) -> Tensor:
     if weights is None:
         count = torch.tensor(context.shape[-2], dtype=context.dtype, device=context.device)
         return -count.log().expand(context.shape[:-1])
-    return weights.log().clamp(min=_lowest(context.dtype))
+    positive = weights > 0
+    # The inner `where` keeps the infinite slope of log 0 out of the gradient.
+    return torch.where(positive, torch.where(positive, weights, 1).log(), _lowest(context.dtype))
 
 
 def kernel_sums(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -44,7 +45,7 @@ def oracle_bandwidth(
     by : "score" or "log_density"
         What the squared error is taken of.
     multiples : sequence of float, optional
-        The grid; by default 61 values from 0.1 to 10, evenly spaced in the logarithm.
+        The grid, positive; by default 61 values from 0.1 to 10, evenly spaced in the logarithm.
     weights : (..., n), optional
     memory : int
         Bytes that blocks of query-context pairs may take.
@@ -61,6 +62,8 @@ def oracle_bandwidth(
     y = check_points(queries, "queries", dim=x.shape[-1]).detach().to(x)
     w = check_weights(weights, x)
     grid = torch.logspace(-1, 1, 61, dtype=torch.float64).tolist() if multiples is None else list(multiples)
+    if not grid or not all(0 < multiple < math.inf for multiple in grid):
+        raise DataError(f"multiples={grid}: give at least one number, all of them positive")
     with torch.no_grad():
         frame = bandwidth_frame(rule, x, w)
         exact = truth.score(y) if by == "score" else truth.log_density(y).unsqueeze(-1)

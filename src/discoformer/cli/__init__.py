@@ -7,6 +7,7 @@ is called, so that `discoformer --help` does not wait for torch.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -51,6 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             command.run(args)
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has seen enough; nothing to say at shutdown either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (DataError, OSError) as error:
         print(f"discoformer: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2

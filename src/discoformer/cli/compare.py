@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from discoformer.checks import DataError, column_names
+from discoformer.cli.options import add_columns, independent, name_list
 from discoformer.cli.show import print_table, track
 from discoformer.comparison import (
     FLOW,
@@ -81,13 +82,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "data", metavar="FILE", help=f"csv, tsv, npy or parquet; or one of {', '.join(REAL)}; or gmm:d,n,k"
     )
-    parser.add_argument("--columns", metavar="A,B", type=_names, help="use only these columns")
+    add_columns(parser)
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, and of gmm:d,n,k (default: 0)")
     parser.add_argument(
         "--methods",
         metavar="M,M",
-        type=_names,
+        type=name_list,
         default=["default", *PEERS],
         help=f"what to compare (default: default,{','.join(PEERS)})",
     )
@@ -136,22 +137,22 @@ def run(args: argparse.Namespace) -> None:
         _print(args, table, rows)
 
 
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise argparse.ArgumentTypeError("give names, separated by commas")
-    return names
-
-
 def _read(args: argparse.Namespace) -> tuple[Table, Dataset | None]:
     """The sample and, for a mixture of our own, the truth."""
     if args.data.startswith("gmm:"):
-        if args.columns:
-            raise DataError("--columns does not go with gmm:d,n,k: the truth is known for all columns")
+        if args.columns or args.drop_dependent:
+            option = "--columns" if args.columns else "--drop-dependent"
+            raise DataError(f"{option} does not go with gmm:d,n,k: the truth is known for all columns")
         data = gmm_dataset(args.data, args.seed)
         return Table(data.context.numpy(), tuple(f"x{j}" for j in range(data.context.shape[1]))), data
     if args.data not in REAL:
-        return read_sample(args.data, args.columns), None
+        table = read_sample(args.data, args.columns, drop_dependent=args.drop_dependent)
+    else:
+        table = _read_real(args)
+    return independent(table)[0] if args.drop_dependent else table, None
+
+
+def _read_real(args: argparse.Namespace) -> Table:
     table = real_dataset(args.data)
     if args.columns:
         unknown = [name for name in args.columns if name not in table.names]
@@ -159,7 +160,7 @@ def _read(args: argparse.Namespace) -> tuple[Table, Dataset | None]:
             raise DataError(f"{args.data}: no column {unknown[0]!r}, it has {', '.join(table.names)}")
         kept = [table.names.index(name) for name in args.columns]
         table = Table(table.values[:, kept], tuple(args.columns))
-    return table, None
+    return table
 
 
 def _ranked(held_out: dict[str, HeldOut], errors: dict[str, float]) -> list[Row]:

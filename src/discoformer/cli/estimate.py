@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from discoformer.cli.options import add_input, add_model, fit_table, read_input
 from discoformer.cli.show import print_table, track
 from discoformer.fields import Field
 from discoformer.functional import answer
-from discoformer.io import Table, check_output, read_table, write_table
+from discoformer.io import Table, check_output, read_table, replacing, save_table
 from discoformer.plots import VIEWS, check_picture, plot
 from discoformer.resolve import KERNEL
 
@@ -50,6 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", metavar="OUT", type=Path, help="write the answers: csv, tsv, npy or parquet")
     add_model(parser)
+    parser.set_defaults(model=None)  # to tell "default" from nothing asked for
     parser.add_argument(
         "--bandwidth",
         metavar="RULE",
@@ -57,13 +60,17 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"kernel density with this bandwidth: {', '.join(RULES)}, or a number",
     )
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw FILE: png, pdf or svg")
-    parser.add_argument("--view", choices=VIEWS, default=VIEWS[0], help=f"what to draw (default: {VIEWS[0]})")
+    parser.add_argument("--view", choices=VIEWS, help=f"what to draw (default: {VIEWS[0]})")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
 
 def run(args: argparse.Namespace) -> None:
     """Read, fit, answer, draw, write, report; what can be refused early is refused before the work."""
+    if args.bandwidth is not None and args.model not in (None, KERNEL):
+        raise DataError(f"--bandwidth is for kernel density: leave out --model {args.model} or --bandwidth")
+    if args.view and not args.plot:
+        raise DataError("--view says what to draw: add --plot with a name for the picture")
     if args.out:
         check_output(args.out)
         if args.out.resolve() in (args.file.resolve(), args.queries and args.queries.resolve()):
@@ -71,15 +78,22 @@ def run(args: argparse.Namespace) -> None:
     if args.plot:
         check_picture(args.plot)
     context = read_input(args)
-    queries = context if args.queries is None else read_table(args.queries, args.columns).like(context)
+    queries = context
+    if args.queries is not None:
+        queries = read_table(args.queries, args.columns, by_position=True).like(context)
+    names = _result_names(queries.names) if args.out else ()
 
+    args.model = args.model or ("default" if args.bandwidth is None else KERNEL)
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     field = fit_table(context, model, args.bounds)
     log_density, score = _estimate(field, queries.values)
-    if args.out:
-        write_table(_result(queries, log_density, score), args.out)
-    if args.plot:
-        plot(field, context.values, context.names, args.plot, view=args.view)
+    with ExitStack() as moves:  # the table takes its place when the picture is there too
+        if args.out:
+            temporary = moves.enter_context(replacing(args.out))
+            result = Table(np.column_stack([queries.values, log_density, score]), names)
+            save_table(result, temporary, args.out.suffix.lower())
+        if args.plot:
+            plot(field, context.values, context.names, args.plot, view=args.view or VIEWS[0])
 
     if args.json:
         _print_json(args, context, log_density)
@@ -104,15 +118,15 @@ def _estimate(field: Field, queries: NDArray[np.float64]) -> tuple[NDArray[np.fl
     return log_density, score
 
 
-def _result(queries: Table, log_density: NDArray[np.float64], score: NDArray[np.float64]) -> Table:
-    """The queries with the columns log_density and score_<column>."""
-    names = (*queries.names, "log_density", *(f"score_{name}" for name in queries.names))
-    taken = [name for name in queries.names if names.count(name) > 1]
+def _result_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns, log_density and score_<column>, unless a name is taken."""
+    names = (*columns, "log_density", *(f"score_{name}" for name in columns))
+    taken = [name for name in columns if names.count(name) > 1]
     if taken:
         raise DataError(
             f"column {taken[0]!r} has a name the output uses: rename it or leave it out with --columns"
         )
-    return Table(np.column_stack([queries.values, log_density, score]), names)
+    return names
 
 
 def _model_name(args: argparse.Namespace) -> str:
@@ -128,7 +142,7 @@ def _print_json(args: argparse.Namespace, context: Table, log_density: NDArray[n
         "d": d,
         "columns": context.names,
         "queries": len(log_density),
-        "model": KERNEL if args.bandwidth is not None else str(args.model),
+        "model": args.model,
         "bandwidth": args.bandwidth,
         "mean_log_density": float(log_density.mean()) if np.isfinite(log_density).all() else None,
         "out": str(args.out) if args.out else None,

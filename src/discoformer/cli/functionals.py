@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from discoformer.cli.options import add_input, independent, read_input
 from discoformer.functionals import (
     Functional,
     Split,
@@ -62,10 +63,9 @@ def _make_parser(name: str) -> argparse.ArgumentParser:
         epilog=f"examples:\n  {example}\n  {example} --columns age,income --method kde --json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the sample: csv, tsv, npy or parquet")
+    add_input(parser)
     if files == 2:
         parser.add_argument("second", metavar="FILE2", type=Path, help="the sample to compare with")
-    parser.add_argument("--columns", metavar="A,B", type=_names, help="use only these columns")
     parser.add_argument(
         "--method",
         metavar="M",
@@ -84,9 +84,12 @@ def _make_parser(name: str) -> argparse.ArgumentParser:
 
 def _run(name: str, args: argparse.Namespace) -> None:
     title, _, files, _, estimate = _COMMANDS[name]
-    tables = [read_sample(args.file, args.columns)]
+    tables = [read_input(args)]
     if files == 2:
-        tables.append(read_sample(args.second, args.columns).like(tables[0]))
+        second = read_sample(args.second, args.columns, drop_dependent=args.drop_dependent)
+        tables.append(second.like(tables[0]))
+    if args.drop_dependent:
+        tables = independent(*tables)
     values = [table.values for table in tables]
     resolved = resolve(args.method)
     for sample in values:
@@ -110,10 +113,3 @@ def _run(name: str, args: argparse.Namespace) -> None:
         f"{title}: {value:.6g} +- {error:.2g} "
         f"({rows} rows, {values[0].shape[1]} column(s), method {resolved.name}, split {args.split})"
     )
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise argparse.ArgumentTypeError("give column names, separated by commas")
-    return names

@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
 from discoformer.bounds import everyday, parse_bounds
-from discoformer.checks import DataError
+from discoformer.checks import DataError, column_names
 from discoformer.fields import Field
-from discoformer.io import Table, read_table
+from discoformer.io import Table, columns_to_drop, read_sample
 from discoformer.resolve import KERNEL, check_range, resolve
-from discoformer.support import support_of
+from discoformer.support import SupportWarning, support_of
 
-__all__ = ["add_input", "add_model", "bound_pairs", "column_list", "fit_table", "read_input"]
+__all__ = [
+    "add_columns",
+    "add_input",
+    "add_model",
+    "bound_pairs",
+    "fit_table",
+    "independent",
+    "name_list",
+    "read_input",
+]
 
 
 def add_input(parser: argparse.ArgumentParser, of: str = "the sample") -> None:
-    """FILE and --columns."""
-    parser.add_argument("file", metavar="FILE", type=Path, help=f"{of}: csv, tsv, npy or parquet")
-    parser.add_argument("--columns", metavar="A,B", type=column_list, help="use only these columns")
+    """FILE, --columns and --drop-dependent."""
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        type=Path,
+        help=f"{of}: csv, tsv, npy or parquet; a first column without a name is taken for row labels",
+    )
+    add_columns(parser)
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """--columns and --drop-dependent."""
+    parser.add_argument("--columns", metavar="A,B", type=name_list, help="use only these columns")
+    parser.add_argument(
+        "--drop-dependent",
+        action="store_true",
+        help="leave out columns that are constant or linear in those before, instead of refusing them",
+    )
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -39,15 +64,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def column_list(text: str) -> list[str]:
+def name_list(text: str) -> list[str]:
     """Names from a list with commas.
 
-    >>> column_list("age, income")
+    >>> name_list("age, income")
     ['age', 'income']
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise argparse.ArgumentTypeError("give column names, separated by commas")
+        raise argparse.ArgumentTypeError("give names, separated by commas")
     return names
 
 
@@ -81,11 +106,22 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def read_input(args: argparse.Namespace) -> Table:
-    """The sample of a command."""
-    table = read_table(args.file, args.columns)
-    if len(table.values) < 2:
-        raise DataError(f"{args.file}: one row is too few for a density: give at least 2 rows")
-    return table
+    """The sample of a command; what does not fit with `fit_table` asks for `independent` columns next."""
+    return read_sample(args.file, args.columns, drop_dependent=args.drop_dependent)
+
+
+def independent(*tables: Table) -> list[Table]:
+    """Tables of the same columns without those that are dependent in any of them, with a warning."""
+    names = tables[0].names
+    dropped = sorted({j for table in tables for j in columns_to_drop(table)})
+    kept = [j for j in range(len(names)) if j not in dropped]
+    if not kept:
+        raise DataError("no column is left: each is constant or linear in the columns before")
+    if dropped:
+        which = column_names(dropped, names)
+        text = f"left out {which} (constant or linear in the columns before): the result is for the others"
+        warnings.warn(text, SupportWarning, stacklevel=2)
+    return [Table(table.values[:, kept], tuple(names[j] for j in kept), table.named) for table in tables]
 
 
 def fit_table(table: Table, model: Any, bounds: Any) -> Field:

@@ -91,6 +91,7 @@ class Network(nn.Module, Method):
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> NetworkField:
         context = context.to(self.dtype)
+        weights = None if weights is None else weights.to(self.dtype)
         frame = self.frame.fit(context, weights)
         state = self.core.encode(frame.normalize(context), weights)
         kind: type[NetworkField] = getattr(self.core, "field_type", NetworkField)

@@ -14,7 +14,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from discoformer.checks import check_context, check_weights
+from discoformer.checks import DataError, check_context, check_weights
 from discoformer.fields import Estimate, Method
 from discoformer.frames import Frame, Standardize
 from discoformer.models.folds import fold_indices, split_fold
@@ -61,10 +61,18 @@ class Stack(nn.Module, Method):
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
         context = context.to(self.dtype)
-        with torch.no_grad():
-            log_share = stacking_weights(self._held_out(context, weights)).log()  # (..., K)
+        weights = None if weights is None else weights.to(self.dtype)
+        log_share = self._log_share(context, weights)
         fields = [cast(MixtureField, member._fit(context, weights)) for member in self.members]
         return combine(fields, log_share, Standardize().fit(context, weights))
+
+    @torch.no_grad()
+    def _log_share(self, context: Tensor, weights: Tensor | None) -> Tensor:
+        """Log weights (..., K) of the members; equal where folds are too small or too tied to tell."""
+        try:
+            return stacking_weights(self._held_out(context, weights)).log()
+        except DataError:
+            return context.new_zeros(*context.shape[:-2], len(self.members)).log_softmax(-1)
 
     def _held_out(self, context: Tensor, weights: Tensor | None) -> Tensor:
         """Log densities (..., n, K) of points under members that were fitted without them."""

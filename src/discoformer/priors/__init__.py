@@ -4,6 +4,7 @@ from discoformer.priors.base import Distribution
 from discoformer.priors.broad import BroadPrior
 from discoformer.priors.config import PRIORS, prior_from_config
 from discoformer.priors.families import Family, Laplace, Logistic, Normal, Quartic, StudentT
+from discoformer.priors.mixture_distribution import MixtureDistribution
 from discoformer.priors.mixtures import LocationScaleMixture, gaussian, random_rotations, spiral
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
 from discoformer.priors.ring import Ring
@@ -22,6 +23,7 @@ __all__ = [
     "Laplace",
     "LocationScaleMixture",
     "Logistic",
+    "MixtureDistribution",
     "Normal",
     "Prior",
     "Quartic",

@@ -7,7 +7,8 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from discoformer.fields import Field
+from discoformer.checks import DataError
+from discoformer.fields import A, Estimate, Field
 
 __all__ = ["Distribution"]
 
@@ -17,7 +18,18 @@ class Distribution(Field):
 
     The leading dimensions of the parameters are ``batch_shape``; queries (..., m, d) broadcast
     against it.  Answers come in the dtype of the queries, samples in the dtype of the parameters.
+    Queries so far out that the answer is no number of that dtype (a Gaussian at 1e160 standard
+    deviations) are a `DataError`.
     """
+
+    def estimate(self, queries: A) -> Estimate[A]:
+        result = super().estimate(queries)
+        if not all(bool(torch.as_tensor(part).isfinite().all()) for part in result if part is not None):
+            raise DataError(
+                "queries has rows so far from the distribution that their log density or score overflows: "
+                "drop them, or give them in float64"
+            )
+        return result
 
     @property
     @abstractmethod

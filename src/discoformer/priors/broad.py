@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -14,6 +14,8 @@ from discoformer.priors.base import Distribution
 from discoformer.priors.draws import (
     Range,
     check_modes,
+    check_number,
+    check_probability,
     check_range,
     flip,
     log_uniform,
@@ -21,11 +23,22 @@ from discoformer.priors.draws import (
     uniform,
 )
 from discoformer.priors.families import Family, Laplace, Logistic, Normal, StudentT
+from discoformer.priors.mixture_distribution import MixtureDistribution
 from discoformer.priors.mixtures import LocationScaleMixture, random_rotations
 from discoformer.priors.prior import GMMPrior, Prior
 from discoformer.priors.warps import Banana, Rotated, Skew, Warped
 
 __all__ = ["BroadPrior"]
+
+_VARIATIONS = (
+    "spread",
+    "spread_variation",
+    "scale_variation",
+    "anisotropy",
+    "skew_strength",
+    "banana_strength",
+)
+_SHARES = ("normal", "student_t", "laplace", "logistic")
 
 
 @dataclass(frozen=True)
@@ -44,8 +57,8 @@ class BroadPrior(Prior):
     scale, scale_variation : the same for the scale of each component.
     anisotropy : the logarithms of the scales along the axes of the components have a standard deviation
         that is uniform, per data set, between zero and this.
-    normal, student_t, laplace, logistic : shares of the component families (one family per batch),
-        relative to their sum.
+    normal, student_t, laplace, logistic : shares of the component families, relative to their sum.
+    mixed : probability that every component of a batch has a family of its own; otherwise one for all.
     degrees : range of the degrees of freedom of Student's t, log-uniform.
     rotated : probability that a batch has randomly rotated axes; otherwise everything is axis-aligned.
     dirichlet : probability that a data set has unequal weights.
@@ -68,6 +81,7 @@ class BroadPrior(Prior):
     student_t: float = 0.2
     laplace: float = 0.2
     logistic: float = 0.2
+    mixed: float = 0.0
     degrees: Range = (2.5, 30.0)
     rotated: float = 0.5
     dirichlet: float = 0.5
@@ -80,12 +94,14 @@ class BroadPrior(Prior):
         check_modes(self.modes)
         check_range("degrees", self.degrees)
         check_range("scale", (self.scale, self.scale))
-        for name in ("gmm_share", "rotated", "dirichlet", "skew", "banana"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise DataError(f"{name} = {getattr(self, name)} must be a probability between 0 and 1")
-        shares = (self.normal, self.student_t, self.laplace, self.logistic)
-        if min(shares) < 0 or sum(shares) <= 0:
-            raise DataError("the shares of the families must not be negative and not all be zero")
+        if not isinstance(self.gmm, GMMPrior):
+            raise DataError(f"gmm = {self.gmm!r} is not a GMM prior: give its name and fields, {{name: gmm}}")
+        for name in ("gmm_share", "mixed", "rotated", "dirichlet", "skew", "banana"):
+            check_probability(name, getattr(self, name))
+        for name in (*_VARIATIONS, *_SHARES):
+            check_number(name, getattr(self, name))
+        if not any(getattr(self, name) for name in _SHARES):
+            raise DataError("the shares of the families must not all be zero")
 
     def _kind(
         self, dim: int, generator: torch.Generator | None, dtype: torch.dtype
@@ -95,15 +111,18 @@ class BroadPrior(Prior):
         low, high = self.modes
         # A uniform logarithm between low and high + 1, rounded down; the minimum guards against rounding.
         k = min(high, int(log_uniform((), (low, high + 1), generator, torch.float64)))
-        family = self._family(generator)
+        # Without mixed families no coin is thrown, so that a seed draws the same as it did without the field.
+        mixed = self.mixed > 0 and flip(self.mixed, generator)
+        families = [self._family(generator) for _ in range(k if mixed else 1)]
         rotated = flip(self.rotated, generator)
         skewed = flip(self.skew, generator)
-        bent = flip(self.banana, generator) and dim > 1 and not isinstance(family, StudentT)
+        bent = flip(self.banana, generator) and dim > 1
+        bent = bent and not any(isinstance(family, StudentT) for family in families)
         source, target = (torch.randperm(dim, generator=generator)[:2].tolist() * 2)[:2]
 
         def draw(batch: int) -> Distribution:
-            mixture = self._mixture(batch, k, dim, family, rotated, generator, dtype)
-            result: Distribution = mixture
+            mixture = self._mixture(batch, k, dim, families[0], rotated, generator, dtype)
+            result: Distribution = _by_component(mixture, families) if mixed else mixture
             # Root mean square of a coordinate: bends and skews are relative to the extent of the data.
             size = (mixture.means.square() + mixture.std.square()).mean((-2, -1)).sqrt()  # (batch,)
             if skewed:
@@ -121,7 +140,7 @@ class BroadPrior(Prior):
     def _family(self, generator: torch.Generator | None) -> Family:
         nu = float(log_uniform((), self.degrees, generator, torch.float64))
         families = (Normal(), StudentT(nu), Laplace(), Logistic())
-        shares = torch.tensor((self.normal, self.student_t, self.laplace, self.logistic))
+        shares = torch.tensor([getattr(self, name) for name in _SHARES])
         return families[int(torch.multinomial(shares, 1, generator=generator))]
 
     def _mixture(
@@ -147,3 +166,21 @@ class BroadPrior(Prior):
             rotation=random_rotations((batch, k), dim, generator, dtype) if rotated else None,
             family=family,
         )
+
+
+def _by_component(mixture: LocationScaleMixture, families: Sequence[Family]) -> MixtureDistribution:
+    """The mixture with one family for each component; components of the same family stay together."""
+    parts = []
+    for family in dict.fromkeys(families):
+        index = [i for i, other in enumerate(families) if other == family]
+        rotation = None if mixture.rotation is None else mixture.rotation[..., index, :, :]
+        part = replace(
+            mixture,
+            weights=mixture.weights[..., index],
+            means=mixture.means[..., index, :],
+            std=mixture.std[..., index, :],
+            rotation=rotation,
+            family=family,
+        )
+        parts.append(part)
+    return MixtureDistribution(torch.stack([part.weights.sum(-1) for part in parts], -1), tuple(parts))

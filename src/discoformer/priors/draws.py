@@ -13,6 +13,8 @@ __all__ = [
     "Range",
     "check_choice",
     "check_modes",
+    "check_number",
+    "check_probability",
     "check_range",
     "flip",
     "log_uniform",
@@ -57,17 +59,33 @@ def mixture_weights(
 
 def check_modes(modes: tuple[int, int]) -> None:
     """Raise unless ``modes`` is a range of component counts."""
-    if len(modes) != 2 or not 1 <= modes[0] <= modes[1]:
-        raise DataError(f"modes = {modes} must be two counts, smallest first, at least 1")
+    if not (_is_pair(modes, int) and 1 <= modes[0] <= modes[1]):
+        raise DataError(f"modes = {modes!r} must be two counts, smallest first, at least 1")
 
 
 def check_range(name: str, bounds: Range) -> None:
     """Raise unless ``bounds`` is a range of positive numbers."""
-    if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] < math.inf:
-        raise DataError(f"{name} = {bounds} must be two positive numbers, smallest first")
+    if not (_is_pair(bounds, (int, float)) and 0 < bounds[0] <= bounds[1] < math.inf):
+        raise DataError(f"{name} = {bounds!r} must be two positive numbers, smallest first")
+
+
+def check_number(name: str, value: float) -> None:
+    """Raise unless ``value`` is finite and not negative."""
+    if not (isinstance(value, int | float) and 0 <= value < math.inf):
+        raise DataError(f"{name} = {value!r} must be a finite number, not negative")
+
+
+def check_probability(name: str, value: float) -> None:
+    """Raise unless ``value`` is a probability."""
+    if not (isinstance(value, int | float) and 0 <= value <= 1):
+        raise DataError(f"{name} = {value!r} must be a probability between 0 and 1")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise DataError(f"{name} = {value!r} is not one of {', '.join(choices)}")
+
+
+def _is_pair(value: object, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(v, kind) for v in value)

@@ -30,12 +30,7 @@ class Family(ABC):
     """
 
     @abstractmethod
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
+    def sample(self, shape: Sequence[int], generator: torch.Generator | None, dtype: torch.dtype) -> Tensor:
         """Independent points; the last entry of ``shape`` is d."""
 
     @abstractmethod
@@ -47,12 +42,7 @@ class Family(ABC):
 class Normal(Family):
     """The standard Gaussian."""
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
+    def sample(self, shape: Sequence[int], generator: torch.Generator | None, dtype: torch.dtype) -> Tensor:
         return torch.randn(tuple(shape), generator=generator, dtype=dtype)
 
     def estimate(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,12 +54,7 @@ class Normal(Family):
 class Laplace(Family):
     """Independent Laplace coordinates of unit variance, exp(-sqrt(2)|t|) / sqrt(2); the score is 0 at t=0."""
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
+    def sample(self, shape: Sequence[int], generator: torch.Generator | None, dtype: torch.dtype) -> Tensor:
         # A difference of exponentials needs no logarithm of a uniform, which is infinite at 0.
         first = _exponential(shape, generator, dtype)
         return (first - _exponential(shape, generator, dtype)) / math.sqrt(2)
@@ -84,12 +69,7 @@ class Laplace(Family):
 class Logistic(Family):
     """Independent logistic coordinates of unit variance."""
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
+    def sample(self, shape: Sequence[int], generator: torch.Generator | None, dtype: torch.dtype) -> Tensor:
         # The log ratio of two exponentials is logistic; an exponential rounded to 0 stays finite.
         tiny = torch.finfo(dtype).tiny
         first = _exponential(shape, generator, dtype).clamp_min(tiny).log()
@@ -122,12 +102,7 @@ class StudentT(Family):
         if not self.nu > 0:
             raise DataError(f"degrees of freedom nu = {self.nu} must be positive")
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
+    def sample(self, shape: Sequence[int], generator: torch.Generator | None, dtype: torch.dtype) -> Tensor:
         normal = torch.randn(tuple(shape), generator=generator, dtype=dtype)
         gamma = _gamma(0.5 * self.nu, (*shape[:-1], 1), generator, dtype)
         # Only for nu well below 1 does a gamma variate underflow; the point is then finite and far out.
@@ -135,22 +110,22 @@ class StudentT(Family):
 
     def estimate(self, points: Tensor) -> tuple[Tensor, Tensor]:
         nu, dim = self.nu, points.shape[-1]
-        squared = points.square().sum(-1)
+        # With z = x / sqrt(nu), 1 + |z|^2 = p^2 (|z / p|^2 + 1 / p^2) for any p.  The largest |z_i| as p
+        # keeps the squares of far points finite; p is 1 near the center, where log1p keeps the digits.
+        standard = points / math.sqrt(nu)
+        peak = standard.detach().abs().amax(-1, keepdim=True).clamp_min(1)
+        unit = standard / peak
+        excess = unit.square().sum(-1, keepdim=True) + (peak**-2 - 1)
         constant = math.lgamma((nu + dim) / 2) - math.lgamma(nu / 2) - 0.5 * dim * math.log(nu * math.pi)
-        log_density = constant - 0.5 * (nu + dim) * torch.log1p(squared / nu)
-        return log_density, points * (-(nu + dim) / (nu + squared)).unsqueeze(-1)
+        log_density = constant - 0.5 * (nu + dim) * (torch.log1p(excess) + 2 * peak.log()).squeeze(-1)
+        return log_density, unit / peak * (-(nu + dim) / math.sqrt(nu) / (1 + excess))
 
 
 @dataclass(frozen=True)
 class Quartic(Family):
     """Independent coordinates with density exp(-t^4) / (2 Gamma(5/4)): almost a box, with light tails."""
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> Tensor:
+    def sample(self, shape: Sequence[int], generator: torch.Generator | None, dtype: torch.dtype) -> Tensor:
         magnitude = _gamma(0.25, shape, generator, dtype) ** 0.25
         sign = torch.randint(0, 2, tuple(shape), generator=generator, dtype=dtype) * 2 - 1
         return sign * magnitude

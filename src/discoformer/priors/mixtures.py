@@ -131,6 +131,9 @@ def gaussian(mean: Tensor, covariance: Tensor) -> LocationScaleMixture:
     >>> standard.score(torch.tensor([[1.0, -2.0]])).tolist()
     [[-1.0, 2.0]]
     """
+    size = covariance.abs().amax((-2, -1), keepdim=True)
+    if bool(((covariance - covariance.mT).abs() > size * torch.finfo(covariance.dtype).eps ** 0.5).any()):
+        raise DataError("covariance is not symmetric: give (C + C') / 2")
     variances, axes = torch.linalg.eigh(covariance)
     if not bool((variances > 0).all()):
         raise DataError("covariance is not positive definite: its smallest eigenvalue must be above zero")

@@ -14,11 +14,13 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
+from discoformer.checks import DataError
 from discoformer.priors.base import Distribution
 from discoformer.priors.draws import (
     Range,
     check_choice,
     check_modes,
+    check_number,
     check_range,
     flip,
     log_uniform,
@@ -114,6 +116,7 @@ class GMMPrior(Prior):
 
     def __post_init__(self) -> None:
         check_modes(self.modes)
+        check_number("spread", self.spread)
         check_range("scale", self.scale)
         check_choice("reading", self.reading, ("std", "variance"))
         check_choice("covariance", self.covariance, ("diagonal", "rotated", "either"))
@@ -157,7 +160,9 @@ class GaussianPrior(Prior):
     anisotropy: float = 0.5
 
     def __post_init__(self) -> None:
+        check_number("spread", self.spread)
         check_range("scale", (self.scale, self.scale))
+        check_number("anisotropy", self.anisotropy)
 
     def _kind(
         self, dim: int, generator: torch.Generator | None, dtype: torch.dtype
@@ -195,6 +200,8 @@ class AffinePrior(Prior):
     scale: Range = (0.1, 10.0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.base, Prior):
+            raise DataError(f"base = {self.base!r} is not a prior: give its name and fields, {{name: gmm}}")
         check_range("location", self.location)
         check_range("scale", self.scale)
 

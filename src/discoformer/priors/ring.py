@@ -60,10 +60,13 @@ class Ring(Distribution):
 
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         radius, width = self.radius.to(queries).unsqueeze(-1), self.width.to(queries).unsqueeze(-1)
-        # The density vanishes at the center faster than any power; the clamp keeps log r finite there.
-        squared = queries.square().sum(-1).clamp_min(torch.finfo(queries.dtype).tiny)
-        log_r = 0.5 * squared.log()
+        # r = peak |unit|: squares of the unit vector neither overflow nor vanish, however far or near.  The
+        # density vanishes at the center faster than any power; the clamps keep log r finite there.
+        peak = queries.detach().abs().amax(-1, keepdim=True).clamp_min(torch.finfo(queries.dtype).tiny)
+        unit = queries / peak
+        squared = unit.square().sum(-1, keepdim=True).clamp_min(1)
+        log_r = (peak.log() + 0.5 * squared.log()).squeeze(-1)
         u = (log_r - radius.log()) / width
         log_density = -0.5 * u.square() - 1.5 * math.log(2 * math.pi) - width.log() - 2 * log_r
         # Dividing the point first gives 0, not 0 times infinity, at the center.
-        return Estimate(log_density, queries / squared.unsqueeze(-1) * -(u / width + 2).unsqueeze(-1))
+        return Estimate(log_density, unit / squared / peak * -(u / width + 2).unsqueeze(-1))
