@@ -94,8 +94,7 @@ def adapt_consistency(
             "only the attention core has two heads to make consistent: "
             f"the score of a {type(network.core).__name__} is the gradient of its density already"
         )
-    adapted = copy.deepcopy(network).eval()
-    core = adapted.core.requires_grad_(True)
+    adapted, core = _trainable_copy(network)
     points = check_context(context).detach().to(adapted.dtype)
     mass = check_weights(weights, points)
     points = adapted.frame.fit(points, mass).normalize(points)  # as Network does
@@ -104,10 +103,7 @@ def adapt_consistency(
         optimizer.zero_grad()
         _backward(core, points, mass)
         optimizer.step()
-    optimizer.zero_grad()
-    for parameter, original in zip(core.parameters(), network.core.parameters(), strict=True):
-        parameter.requires_grad_(original.requires_grad)
-    return adapted
+    return _finish(adapted, network)
 
 
 def adapt_likelihood(
@@ -141,8 +137,7 @@ def adapt_likelihood(
     """
     if not isinstance(network.core, MixtureCore):
         raise TypeError(f"only the mixture core is normalized, not {type(network.core).__name__}")
-    adapted = copy.deepcopy(network).eval()
-    core = adapted.core.requires_grad_(True)
+    adapted, core = _trainable_copy(network)
     points = check_context(context, min_rows=2 * folds).detach().to(adapted.dtype)
     mass = check_weights(weights, points)
     parts = fold_indices(points, folds)
@@ -155,8 +150,19 @@ def adapt_likelihood(
             optimizer.zero_grad()
             (-(log_density * share).sum(-1).mean()).backward()
             optimizer.step()
-    optimizer.zero_grad()
-    for parameter, original in zip(core.parameters(), network.core.parameters(), strict=True):
+    return _finish(adapted, network)
+
+
+def _trainable_copy(network: Network) -> tuple[Network, Any]:
+    """A copy in evaluation mode, and its core, whose weights may move."""
+    adapted = copy.deepcopy(network).eval()
+    return adapted, adapted.core.requires_grad_(True)
+
+
+def _finish(adapted: Network, network: Network) -> Network:
+    """Drop the gradients and track them only where the original does."""
+    adapted.zero_grad()
+    for parameter, original in zip(adapted.parameters(), network.parameters(), strict=True):
         parameter.requires_grad_(original.requires_grad)
     return adapted
 
