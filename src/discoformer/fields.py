@@ -95,6 +95,10 @@ class Method(ABC):
         points = check_context(context)
         return self._fit(points, check_weights(weights, points))
 
+    def for_few_rows(self) -> Method:
+        """The method to use instead when a sample has few rows per column; this one unless it says else."""
+        return self
+
 
 def _to_numpy(tensor: Tensor) -> NDArray[np.float64]:
     return cast("NDArray[np.float64]", tensor.detach().cpu().numpy())

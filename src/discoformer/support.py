@@ -23,8 +23,6 @@ from torch import Tensor
 from discoformer.checks import DataError, column_names, largest
 from discoformer.fields import Estimate, Field, Method
 from discoformer.frames import dependent_columns
-from discoformer.models.network import Network
-from discoformer.models.stack import Stack
 
 __all__ = ["SupportWarning", "Supported", "SupportedField", "on_support", "support_of", "verb"]
 
@@ -111,7 +109,7 @@ class Supported(Method):
 
     def _method(self, kept: Sequence[int], rows: int) -> Method:
         method = self.method if isinstance(self.method, Method) else self.method(kept)
-        return method if rows >= ROWS_PER_COLUMN * len(kept) else _without_whitening(method)
+        return method if rows >= ROWS_PER_COLUMN * len(kept) else method.for_few_rows()
 
     def _check_units(self, context: Tensor) -> None:
         size = context.detach().abs().flatten(0, -2).amax(0)
@@ -133,15 +131,6 @@ class Supported(Method):
             SupportWarning,
             stacklevel=2,
         )
-
-
-def _without_whitening(method: Method) -> Method:
-    """The same network in the frame that asks for nothing but a spread in every column."""
-    if isinstance(method, Stack):
-        return Stack([Network(member.core, "standardize") for member in method.members], method.folds)
-    if isinstance(method, Network) and method.frame_name == "whiten":
-        return Network(method.core, "standardize")
-    return method
 
 
 class Relation(NamedTuple):

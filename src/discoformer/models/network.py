@@ -89,6 +89,10 @@ class Network(nn.Module, Method):
         """`encode` and `read` in one call."""
         return self.read(self.encode(context, weights), queries)
 
+    def for_few_rows(self) -> Network:
+        """The same core in the frame that asks for nothing but a spread in every column."""
+        return Network(self.core, "standardize") if self.frame_name == "whiten" else self
+
     def _fit(self, context: Tensor, weights: Tensor | None) -> NetworkField:
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)

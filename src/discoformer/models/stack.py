@@ -59,6 +59,10 @@ class Stack(nn.Module, Method):
         """`encode` and `read` in one call."""
         return self.read(self.encode(context, weights), queries)
 
+    def for_few_rows(self) -> Stack:
+        """The stack of what its members use instead."""
+        return Stack([member.for_few_rows() for member in self.members], self.folds)
+
     def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
