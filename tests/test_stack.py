@@ -2,10 +2,11 @@
 
 import torch
 
-from discoformer.models.folds import fold_indices, split_fold
+from discoformer.frames import Standardize
+from discoformer.models.folds import by_radius, hold_out
 from discoformer.models.mixture import MixtureConfig, MixtureCore
 from discoformer.models.network import Network
-from discoformer.models.stack import Stack, stacking_weights
+from discoformer.models.stack import Stack, combine, stacking_weights
 from discoformer.priors import GMMPrior
 
 F64 = torch.float64
@@ -26,15 +27,29 @@ def sample(n: int = 120, d: int = 3) -> torch.Tensor:
 
 
 def test_density_is_the_weighted_sum_of_the_members() -> None:
-    members = [member(False, 0), member(True, 1)]
     x = sample()
-    field = Stack(members).encode(x)
-    parts = torch.stack([m.encode(x).log_density(x) for m in members], -1)
-    first = field.state.log_weight[:6].exp().sum()
-    expected = torch.logsumexp(parts + torch.stack([first, 1 - first]).log(), -1)
-    torch.testing.assert_close(field.log_density(x), expected)
-    assert 0 < float(first) < 1
+    fields = [m.encode(x) for m in (member(False, 0), member(True, 1))]
+    share = torch.tensor([0.3, 0.7], dtype=F64)
+    field = combine(fields, share.log(), Standardize().fit(x))
+    parts = torch.stack([f.log_density(x) for f in fields], -1)
+    torch.testing.assert_close(field.log_density(x), torch.logsumexp(parts + share.log(), -1))
     torch.testing.assert_close(field.weights.sum(), torch.tensor(1.0, dtype=F64))
+
+
+def test_density_of_the_stack_is_normalized_and_beats_its_members_on_points_left_out() -> None:
+    members = [member(False, 0), member(True, 1)]
+    x, fresh = sample(800).split(400)
+    field = Stack(members).encode(x)
+    torch.testing.assert_close(field.weights.sum(), torch.tensor(1.0, dtype=F64))
+    ours = field.log_density(fresh).mean()
+    assert all(ours > m.encode(x).log_density(fresh).mean() for m in members)
+
+
+def test_answers_are_differentiable_in_the_context() -> None:
+    stack, x = Stack([member(False, 0), member(True, 1)]), sample()
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(stack.encode(x).log_density(x.detach()).sum(), x)
+    assert bool(torch.isfinite(gradient).all()) and float(gradient.norm()) > 0
 
 
 def test_score_is_the_gradient() -> None:
@@ -72,21 +87,22 @@ def test_batch_equals_loop() -> None:
 
 def test_folds_partition_the_sample_and_look_like_the_whole() -> None:
     x = sample(400, 2)
-    parts = fold_indices(x, 4)
-    assert sorted(torch.cat(parts).tolist()) == list(range(400))
-    spread = torch.stack([x[part].std(0) for part in parts])
-    assert float((spread / x.std(0) - 1).abs().max()) < 0.2
-    assert sum(len(part) for part in fold_indices(x, 4, limit=100)) == 100
+    seen, unseen = hold_out(by_radius(x, None), 4)
+    for fold in range(4):
+        together = torch.cat([seen.points[fold], unseen.points[fold]])
+        torch.testing.assert_close(together[together[:, 0].argsort()], x[x[:, 0].argsort()])
+    for part in (*unseen.points, by_radius(x, None, 100).points):
+        assert len(part) == 100
+        assert float((part.std(0) / x.std(0) - 1).abs().max()) < 0.2
 
 
 def test_split_keeps_weights_with_their_points() -> None:
     x = sample(50, 2)
     weights = x[:, 0].abs() / x[:, 0].abs().sum()
-    seen, unseen = split_fold(x, weights, fold_indices(x, 5), 2)
-    for part in (seen, unseen):
+    for part in hold_out(by_radius(x, weights), 5):
         assert part.weights is not None
-        torch.testing.assert_close(part.weights, part.points[:, 0].abs() / part.points[:, 0].abs().sum())
-    assert len(seen.points) + len(unseen.points) == 50
+        mass = part.points[..., 0].abs()
+        torch.testing.assert_close(part.weights, mass / mass.sum(-1, keepdim=True))
 
 
 def test_weights_maximize_the_held_out_likelihood() -> None:

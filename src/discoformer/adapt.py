@@ -25,7 +25,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from discoformer.checks import check_context, check_weights
 from discoformer.models.attention import AttentionCore, AttentionState
-from discoformer.models.folds import fold_indices, split_fold
+from discoformer.models.folds import by_radius, hold_out
 from discoformer.models.mixture import MixtureCore
 from discoformer.models.network import Network
 
@@ -125,7 +125,7 @@ def adapt_likelihood(
     context : array or tensor (..., n, d), a batch is adapted to jointly
     weights : sample weights (..., n), optional
     steps, lr : of Adam; one fold a step, in turn
-    folds : parts of the sample, by `radial_folds`
+    folds : parts of the sample, by `hold_out`
 
     Examples
     --------
@@ -140,13 +140,14 @@ def adapt_likelihood(
     adapted, core = _trainable_copy(network)
     points = check_context(context, min_rows=2 * folds).detach().to(adapted.dtype)
     mass = check_weights(weights, points)
-    parts = fold_indices(points, folds)
+    seen, unseen = hold_out(by_radius(points, mass), folds)
     optimizer = torch.optim.Adam(core.parameters(), lr=lr)
     with torch.enable_grad():
         for step in range(steps):
-            seen, unseen = split_fold(points, mass, parts, step % folds)
-            log_density = adapted._fit(seen.points, seen.weights).log_density(unseen.points)
-            share = 1 / log_density.shape[-1] if unseen.weights is None else unseen.weights
+            fold = step % folds
+            field = adapted._fit(seen.points[fold], None if seen.weights is None else seen.weights[fold])
+            log_density = field.log_density(unseen.points[fold])
+            share = 1 / log_density.shape[-1] if unseen.weights is None else unseen.weights[fold]
             optimizer.zero_grad()
             (-(log_density * share).sum(-1).mean()).backward()
             optimizer.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -27,8 +28,11 @@ from discoformer.containers import (
 from discoformer.fields import Estimate, Field, Method
 from discoformer.functional import answer
 from discoformer.functionals import Functional, Split
-from discoformer.resolve import check_range, resolve
-from discoformer.support import support_of, verb
+from discoformer.resolve import Resolved, check_range, resolve
+from discoformer.scale.answers import estimate_source, lazy_estimate
+from discoformer.scale.source import is_dask, is_remote, open_source
+from discoformer.scale.stream import Stream
+from discoformer.support import Supported, can_stream, support_of, verb
 
 __all__ = ["DiScoFormer"]
 
@@ -43,6 +47,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     `score_function`, `estimate` and `sample` answer in kind: frames keep their index and their column
     names, tensors stay tensors, differentiable in the points.
 
+    Data that does not fit into memory is streamed, to the same answer: a path to an npy or parquet file or
+    to a folder of parquet files, a memory map, or a dask array, whose answers are lazy dask arrays.
+
     Two meanings of the word score meet here.  scikit-learn's `score` is a number that says how good a fit
     is, here the total log likelihood.  In statistics the score is the gradient of the log density; that is
     `score_function`, and the field ``score`` of what `estimate` returns.
@@ -55,6 +62,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Where columns cannot go: one pair (low, high) for all columns, a list with a pair or None per
         column, or a mapping from column names or numbers to pairs.  None in a pair leaves that side open.
         See `discoformer.bounds`: no mass is put outside, the log density there is -inf.
+    verbose : bool, default=False
+        Show the progress of every pass over data that is streamed.
 
     Attributes
     ----------
@@ -74,16 +83,17 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     ((3,), (3, 2))
     """
 
-    def __init__(self, *, model: Any = "default", bounds: Any = None) -> None:
+    def __init__(self, *, model: Any = "default", bounds: Any = None, verbose: bool = False) -> None:
         self.model = model
         self.bounds = bounds
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Digest a sample.
 
         Parameters
         ----------
-        X : (n, d), at least two rows, finite
+        X : (n, d), at least two rows, finite; or a path to such a table
         y : ignored
         sample_weight : (n,), optional
             How much each row counts, in any unit.  A row without weight is not there.
@@ -93,6 +103,13 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         resolved = resolve(self.model)
+        plain = self.bounds is None and sample_weight is None
+        if is_remote(X) and not isinstance(X, np.memmap):
+            if not plain:
+                raise DataError("bounds and sample weights need the sample in memory: load it first")
+            return self._fit_source(X, resolved)
+        if isinstance(X, np.memmap) and plain and can_stream(resolved.method):
+            return self._fit_source(X, resolved)
         context = self._read_sample(X)
         names = self._names
         rows, dim = context.shape[-2:]
@@ -111,14 +128,14 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def score_samples(self, X: Any) -> Any:
         """Log density (m,) at the rows of X (m, d): scikit-learn's name for `log_density`.
 
-        An array, or a tensor for a tensor.
+        An array, or a tensor for a tensor, or a dask array for a dask array.
         """
-        return self._log_density(self._answer(X))
+        return self._log_density(self._answer(X, score=False))
 
     def log_density(self, X: Any) -> Any:
         """Log density (m,) at the rows of X (m, d); a series with the index of X for a frame."""
         result = self.score_samples(X)
-        return result if isinstance(result, Tensor) else wrap_column(result, "log_density", X)
+        return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def score(self, X: Any, y: Any = None) -> float:
         """Total log likelihood of the rows of X (m, d), as `sklearn.neighbors.KernelDensity.score`.
@@ -221,8 +238,15 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _labels(self) -> list[str]:
         return self._names or [f"x{j}" for j in range(self.n_features_in_)]
 
-    def _answer(self, X: Any) -> Estimate[Any]:
+    def _answer(self, X: Any, *, score: bool = True) -> Estimate[Any]:
+        """Estimate at X; without ``score`` the scores need not be kept, where there may be too many."""
         check_is_fitted(self)
+        if is_dask(X):
+            return lazy_estimate(self.field_, X)
+        if is_remote(X):
+            return estimate_source(
+                self.field_, open_source(X, self._file_names(X), show=self.verbose), score=score
+            )
         if isinstance(X, Tensor):
             return answer(self.field_, check_points(X, "X", dim=self.n_features_in_))
         values = self._validate(X, reset=False)
@@ -233,14 +257,35 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(f"{type(self.field_).__name__} estimates the score only: use score_function")
         return result.log_density
 
+    def _fit_source(self, X: Any, resolved: Resolved) -> Self:
+        """`fit` by passes over data that is not in memory."""
+        stream = Stream(open_source(X, show=self.verbose))
+        self.n_features_in_ = stream.source.dim
+        self._set_names(stream.source.names)
+        self.field_ = Supported(resolved.method, self._names).fit_stream(stream)
+        self.support_ = np.isin(np.arange(self.n_features_in_), support_of(self.field_))
+        self._fitted = None
+        self._holder = np.ndarray
+        check_range(resolved, stream.rows, int(self.support_.sum()))
+        return self
+
+    def _set_names(self, names: Sequence[str] | None) -> None:
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _file_names(self, X: Any) -> list[str] | None:
+        """Columns to read from a file: those of the sample where both have names."""
+        return None if isinstance(X, np.memmap) or Path(X).suffix.lower() == ".npy" else self._names
+
     def _read_sample(self, X: Any) -> Tensor:
         """The sample as a tensor in its own precision, which is what its rounding errors come from."""
         if not isinstance(X, Tensor):
             return torch.tensor(self._validate(X, reset=True))
         context = check_points(X, "X", min_rows=2)
         self.n_features_in_ = context.shape[-1]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._set_names(None)
         return context
 
     def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:

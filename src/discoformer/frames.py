@@ -8,7 +8,7 @@ covectors, are multiplied by A'.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ __all__ = [
     "FRAMES",
     "Frame",
     "FrameKind",
+    "FrameMoments",
     "Identity",
     "Standardize",
     "Whiten",
@@ -53,6 +54,10 @@ class Frame:
         """Points (..., n, d) out of the frame."""
         return points @ self.inverse + self.center
 
+    def to(self, dtype: torch.dtype) -> Frame:
+        """The same frame in another precision."""
+        return Frame(*(t.to(dtype) for t in (self.center, self.matrix, self.inverse, self.log_det)))
+
     def normalize_estimate(self, estimate: Estimate[Tensor]) -> Estimate[Tensor]:
         """What an estimate in data coordinates reads in the frame."""
         log_density, score = estimate
@@ -75,6 +80,18 @@ class FrameKind(Protocol):
         """Fit to context (..., n, d) with weights (..., n) that sum to one."""
         ...
 
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        """The same frame from what it needs to know of a sample."""
+        ...
+
+
+class FrameMoments(NamedTuple):
+    """What a frame needs to know of a sample: center (..., 1, d), scale (..., d), correlation (..., d, d)."""
+
+    center: Tensor
+    scale: Tensor
+    correlation: Tensor
+
 
 class Identity:
     """No normalization at all: for the ablation of the paper."""
@@ -85,6 +102,9 @@ class Identity:
         zero = torch.zeros_like(context[..., :1, :])
         return Frame(zero, eye, eye, zero.sum((-2, -1)))
 
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        return self.fit(moments.center)
+
 
 class Standardize:
     """Center and scale every column to unit variance."""
@@ -92,6 +112,9 @@ class Standardize:
     def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
         center, scale, _ = _standardize(context, weights)
         return scaling_frame(center, scale)
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        return scaling_frame(moments.center, moments.scale)
 
 
 class Whiten:
@@ -106,12 +129,18 @@ class Whiten:
     def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
         center, scale, standard = _standardize(context, weights)
         correlation = _second_moment(standard, weights)
-        eigenvalues = torch.linalg.eigvalsh(correlation.detach())
-        dim = context.shape[-1]
-        tolerance = 10 * dim * torch.finfo(context.dtype).eps
-        deficient = eigenvalues[..., 0] <= tolerance * eigenvalues[..., -1]
+        deficient, tolerance = _deficient(correlation.detach())
         if bool(deficient.any()):
             raise DataError(_deficiency_message(context.detach(), weights, deficient, tolerance**0.5))
+        return self._frame(FrameMoments(center, scale, correlation))
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        if bool(_deficient(moments.correlation)[0].any()):
+            raise DataError("some columns are linear combinations of others (singular covariance): drop them")
+        return self._frame(moments)
+
+    def _frame(self, moments: FrameMoments) -> Frame:
+        center, scale, correlation = moments
         root: Tensor = _InverseSqrt.apply(correlation)  # type: ignore[no-untyped-call]
         log_det = -0.5 * torch.linalg.slogdet(correlation)[1] - scale.log().sum(-1)
         return Frame(
@@ -189,6 +218,13 @@ def _standardize(context: Tensor, weights: Tensor | None) -> tuple[Tensor, Tenso
     variance = squares.mean(-2) if weights is None else (weights.unsqueeze(-2) @ squares).squeeze(-2)
     scale = variance.sqrt()
     return center, scale * spread, unit / scale.unsqueeze(-2)
+
+
+def _deficient(correlation: Tensor) -> tuple[Tensor, float]:
+    """Which correlation matrices (..., d, d) cannot be inverted, and the ratio of eigenvalues asked for."""
+    eigenvalues = torch.linalg.eigvalsh(correlation)
+    tolerance = 10 * correlation.shape[-1] * torch.finfo(correlation.dtype).eps
+    return eigenvalues[..., 0] <= tolerance * eigenvalues[..., -1], tolerance
 
 
 def _second_moment(points: Tensor, weights: Tensor | None) -> Tensor:

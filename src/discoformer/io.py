@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from discoformer.baselines.kde import KDE
 from discoformer.checks import DataError, column_names
 from discoformer.extras import require
+from discoformer.scale.writer import table_writer
 from discoformer.support import Supported, SupportWarning, on_support
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ __all__ = [
     "columns_to_drop",
     "read_sample",
     "read_table",
+    "refuse_dependent",
+    "refuse_few_rows",
     "replacing",
     "save_table",
     "write_table",
@@ -152,22 +155,32 @@ def read_sample(
     to the fit, as `discoformer.DiScoFormer` does, to leave out such columns.
     """
     table = read_table(path, columns)
-    rows, dim = table.values.shape
+    refuse_few_rows(path, len(table.values), table.names, drop_dependent=drop_dependent)
+    if not drop_dependent:
+        refuse_dependent(path, columns_to_drop(table), table.names)
+    return table
+
+
+def refuse_few_rows(path: str | Path, rows: int, names: Sequence[str], *, drop_dependent: bool) -> None:
+    """Raise `DataError` if there are fewer rows than columns + 1, or with ``drop_dependent`` than two."""
+    dim = len(names)
     if rows < 2 or (rows <= dim and not drop_dependent):
         way = ", or add --drop-dependent to estimate all the same" if rows > 1 else ""
         raise DataError(
-            f"{path}: {rows} row(s) in {dim} column(s) ({_all(table.names)}) are too few for a density: "
+            f"{path}: {rows} row(s) in {dim} column(s) ({_all(names)}) are too few for a density: "
             f"give at least {dim + 1} rows or fewer columns with --columns{way}"
         )
-    dependent = [] if drop_dependent else columns_to_drop(table)
+
+
+def refuse_dependent(path: str | Path, dependent: Sequence[int], names: Sequence[str]) -> None:
+    """Raise `DataError` that names the dependent columns, if there are any."""
     if dependent:
-        which = column_names(dependent, table.names)
+        which = column_names(dependent, names)
         which, it = (f"{which} is", "it") if len(dependent) == 1 else (f"{which} are", "them")
         raise DataError(
             f"{path}: no density, since {which} constant or linear in the columns before: "
             f"drop {it} with --columns, or add --drop-dependent to estimate the other columns"
         )
-    return table
 
 
 def columns_to_drop(table: Table) -> list[int]:
@@ -196,17 +209,8 @@ def write_table(table: Table, path: str | Path) -> None:
 
 def save_table(table: Table, path: Path, suffix: str) -> None:
     """Write a table in the format of ``suffix`` whatever ``path`` ends in: what to do inside `replacing`."""
-    if suffix == ".npy":
-        with path.open("wb") as file:  # a name without .npy would gain that suffix
-            np.save(file, table.values)
-        return
-    import pandas as pd
-
-    frame = pd.DataFrame(table.values, columns=list(table.names))
-    if suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep=_separator(suffix))
+    with table_writer(path, suffix, table.names, len(table.values)) as write:
+        write(table.values)
 
 
 def check_output(path: str | Path) -> str:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -24,7 +25,21 @@ from discoformer.checks import DataError, column_names, largest
 from discoformer.fields import Estimate, Field, Method
 from discoformer.frames import dependent_columns
 
-__all__ = ["SupportWarning", "Supported", "SupportedField", "on_support", "support_of", "verb"]
+if TYPE_CHECKING:
+    from discoformer.scale.stream import Stream
+    from discoformer.scale.survey import Survey
+
+__all__ = [
+    "Streams",
+    "SupportWarning",
+    "Supported",
+    "SupportedField",
+    "can_stream",
+    "dropped_by_survey",
+    "on_support",
+    "support_of",
+    "verb",
+]
 
 # Measured on real tables of 10 and 13 columns: below, whitening costs held-out likelihood (up to many nats).
 ROWS_PER_COLUMN = 4
@@ -33,6 +48,30 @@ _OFF_SUPPORT = 1e-6  # how far, in standard deviations, a query may be from the 
 
 class SupportWarning(UserWarning):
     """Columns were left out, or queries differ from the sample in columns that were left out."""
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A method that may be fitted to a sample that is not in memory."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether this one can."""
+        ...
+
+    def fit_stream(self, stream: Stream) -> Field:
+        """Fit to what streams by."""
+        ...
+
+
+def can_stream(method: Method) -> TypeGuard[Streams]:
+    """Whether a method can be fitted to a sample that is not in memory.
+
+    >>> from discoformer import KDE
+    >>> can_stream(KDE())
+    False
+    """
+    return isinstance(method, Streams) and method.streams
 
 
 def verb(field: Field, name: str) -> Any:
@@ -92,28 +131,48 @@ class Supported(Method):
         if weights is not None and context.ndim == 2:  # rows without weight are not there
             there = weights > 0
             context, weights = context[there], weights[there]
-        self._check_units(context)
+        self._check_units(context.detach().abs().flatten(0, -2).amax(0), context.dtype)
         constant, collinear = _dropped_columns(context.detach(), weights)
         context = context.to(torch.float64)
         weights = None if weights is None else weights.to(torch.float64)
-        dropped = sorted({*constant, *collinear})
-        kept = [j for j in range(context.shape[-1]) if j not in set(dropped)]
-        if not kept:
-            raise DataError("every column is constant (or all weight is on one row): there is no density")
+        kept, dropped = self._divide(context.shape[-1], constant, collinear)
         if not dropped:
             return self._method(kept, context.shape[-2])._fit(context, weights)
-        self._warn(constant, collinear)
         inner = self._method(kept, context.shape[-2])._fit(context[..., kept], weights)
         relation = _relation(context.detach(), weights, kept, dropped)
         return SupportedField(inner, kept, dropped, relation, self.names)
+
+    def fit_stream(self, stream: Stream) -> Field:
+        """The same for a sample that is not in memory, by what a survey of it says."""
+        found = stream.survey
+        self._check_units(found.size, found.size.dtype)
+        kept, dropped = self._divide(len(found.size), *dropped_by_survey(found))
+        method = self._method(kept, stream.rows)
+        if not can_stream(method):
+            raise DataError("this model needs the whole sample in memory: load it, or use a mixture model")
+        if not dropped:
+            return method.fit_stream(stream)
+        inner = method.fit_stream(stream.select(kept))
+        return SupportedField(inner, kept, dropped, _relation_by_survey(found, kept, dropped), self.names)
+
+    def _divide(
+        self, dim: int, constant: Sequence[int], collinear: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """Columns to keep and columns to drop, with a warning that names these."""
+        dropped = sorted({*constant, *collinear})
+        kept = [j for j in range(dim) if j not in set(dropped)]
+        if not kept:
+            raise DataError("every column is constant (or all weight is on one row): there is no density")
+        if dropped:
+            self._warn(constant, collinear)
+        return kept, dropped
 
     def _method(self, kept: Sequence[int], rows: int) -> Method:
         method = self.method if isinstance(self.method, Method) else self.method(kept)
         return method if rows >= ROWS_PER_COLUMN * len(kept) else method.for_few_rows()
 
-    def _check_units(self, context: Tensor) -> None:
-        size = context.detach().abs().flatten(0, -2).amax(0)
-        least = 1 / largest(context.dtype)
+    def _check_units(self, size: Tensor, dtype: torch.dtype) -> None:
+        least = 1 / largest(dtype)
         small = (size < least) & (size > 0)
         if bool(small.any()):
             which = column_names(small.nonzero().flatten().tolist(), self.names)
@@ -129,7 +188,7 @@ class Supported(Method):
         warnings.warn(
             f"left out {' and '.join(reasons)}: the log density is that of the other columns",
             SupportWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
 
 
@@ -243,26 +302,53 @@ def _dropped_columns(context: Tensor, weights: Tensor | None) -> tuple[list[int]
     kept = [j for j in range(dim) if j not in constant]
     if rows > len(kept) > 1:
         for sample, share in zip(points, shares, strict=True):
-            found = _collinear(sample[:, kept].to(torch.float64), share, sample.dtype)
+            part, mass = sample[:, kept].to(torch.float64), None if share is None else share.to(torch.float64)
+            find = partial(dependent_columns, part, mass)
+            found = _collinear(_correlation(part, mass), find, torch.finfo(sample.dtype).eps)
             dependent.update(kept[j] for j in found)
     return sorted(constant), sorted(dependent)
 
 
-def _collinear(points: Tensor, weights: Tensor | None, dtype: torch.dtype) -> list[int]:
-    """Columns to leave out of (n, d) so that the covariance of the others can be inverted.
+def dropped_by_survey(survey: Survey) -> tuple[list[int], list[int]]:
+    """Constant and collinear columns of a sample that is not in memory."""
+    scale, correlation = survey.moments.scale, survey.moments.correlation
+    constant = (scale <= 10 * survey.eps * survey.size).nonzero().flatten().tolist()
+    kept = [j for j in range(len(scale)) if j not in set(constant)]
+    if not survey.rows > len(kept) > 1:
+        return constant, []
+    correlation = correlation[kept][:, kept]
+    found = _collinear(correlation, partial(_explained_columns, correlation), survey.eps)
+    return constant, [kept[j] for j in found]
 
-    A residual of relative size r leaves an eigenvalue of about r^2, so r must be above the root of the
-    rounding error of the correlation matrix, and above the rounding error of the data itself.
+
+def _explained_columns(correlation: Tensor, tolerance: float) -> list[int]:
+    """`dependent_columns` from a correlation matrix (d, d): what is left of a column's variance is
+    1 - r' R^-1 r, by the correlations R of the columns kept so far and r with them.
     """
-    dim = points.shape[1]
-    share = None if weights is None else weights.to(torch.float64)
+    kept: list[int] = []
+    for j in range(len(correlation)):
+        factor = torch.linalg.cholesky_ex(correlation[kept][:, kept])[0]
+        explained = torch.linalg.solve_triangular(factor, correlation[kept][:, [j]], upper=False)
+        if 1 - float(explained.square().sum()) > tolerance**2:
+            kept.append(j)
+    return [j for j in range(len(correlation)) if j not in set(kept)]
+
+
+def _collinear(correlation: Tensor, find: Callable[..., list[int]], eps: float) -> list[int]:
+    """Columns to leave out so that the correlation matrix (d, d) of the others can be inverted.
+
+    ``find(tolerance=r)`` names the columns that those before explain up to a residual of relative size r.
+    That leaves an eigenvalue of about r^2, so r must be above the root of the rounding error of the
+    correlation matrix, and above the rounding error ``eps`` of the data itself.
+    """
+    dim = len(correlation)
     limit = 10 * dim * torch.finfo(torch.float64).eps  # what `Whiten` asks for
-    tolerance = max(2 * limit**0.5, 100 * torch.finfo(dtype).eps)
+    tolerance = max(2 * limit**0.5, 100 * eps)
     dropped: list[int] = []
     while tolerance < 1:
-        dropped = dependent_columns(points, share, tolerance)
+        dropped = find(tolerance=tolerance)
         kept = [j for j in range(dim) if j not in set(dropped)]
-        eigenvalues = torch.linalg.eigvalsh(_correlation(points[:, kept], share))
+        eigenvalues = torch.linalg.eigvalsh(correlation[kept][:, kept])
         if eigenvalues[0] > 2 * limit * eigenvalues[-1]:
             break
         tolerance *= 4
@@ -296,10 +382,28 @@ def _relation(
     standard = (points[..., kept] - center[..., kept]) / scale[..., kept]
     slopes = torch.linalg.lstsq(standard, rest).solution / scale[..., kept].mT
     size = points[..., dropped].abs().amax(-2, keepdim=True)
-    rounding = 1e3 * torch.finfo(context.dtype).eps * size
-    return Relation(
-        center[..., kept],
-        slopes,
-        center[..., dropped],
-        torch.maximum(scale[..., dropped], rounding / _OFF_SUPPORT),
+    return _relate(center, scale, slopes, size, torch.finfo(context.dtype).eps, kept, dropped)
+
+
+def _relation_by_survey(survey: Survey, kept: Sequence[int], dropped: Sequence[int]) -> Relation:
+    """The same from moments; a constant column follows from none."""
+    center, scale, correlation = survey.moments
+    cross = correlation[kept][:, dropped].nan_to_num(0.0)
+    slopes = (
+        torch.linalg.solve(correlation[kept][:, kept], cross) * scale[dropped] / scale[kept].unsqueeze(-1)
     )
+    return _relate(center, scale.unsqueeze(0), slopes, survey.size[dropped], survey.eps, kept, dropped)
+
+
+def _relate(
+    center: Tensor,
+    scale: Tensor,
+    slopes: Tensor,
+    size: Tensor,
+    eps: float,
+    kept: Sequence[int],
+    dropped: Sequence[int],
+) -> Relation:
+    """A relation that counts as far what is beyond the spread of a column, and its rounding errors."""
+    far = torch.maximum(scale[..., dropped], 1e3 * eps * size / _OFF_SUPPORT)
+    return Relation(center[..., kept], slopes, center[..., dropped], far)

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,17 @@ from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
 from discoformer.checks import DataError
 from discoformer.cli.options import add_input, add_model, fit_table, read_input
-from discoformer.cli.show import print_table, track
+from discoformer.cli.show import print_table
 from discoformer.fields import Field
-from discoformer.functional import answer
-from discoformer.io import Table, check_output, read_table, replacing, save_table
+from discoformer.io import Table, check_output, read_table, refuse_dependent, refuse_few_rows, replacing
 from discoformer.plots import VIEWS, check_picture, plot
-from discoformer.resolve import KERNEL
+from discoformer.resolve import KERNEL, check_range, resolve
+from discoformer.scale.answers import answers
+from discoformer.scale.source import ArraySource, Source, open_source
+from discoformer.scale.stream import Stream
+from discoformer.scale.survey import look
+from discoformer.scale.writer import table_writer
+from discoformer.support import Supported, can_stream, dropped_by_survey, support_of
 
 __all__ = ["make_parser", "run"]
 
@@ -34,7 +40,8 @@ examples:
   discoformer estimate data.csv --bandwidth loo --json
 """
 
-CHUNK = 4096  # queries per step of the progress bar
+CHUNK = 4096  # queries per step of the progress bar, for a table in memory
+LARGE = 2**28  # bytes of an npy or parquet file that is streamed rather than read into memory
 SHOWN_ROWS, SHOWN_COLUMNS = 3, 6
 
 
@@ -77,28 +84,109 @@ def run(args: argparse.Namespace) -> None:
             raise DataError(f"{args.out}: is an input file, give another name to --out")
     if args.plot:
         check_picture(args.plot)
+    args.model = args.model or ("default" if args.bandwidth is None else KERNEL)
+    job = _streamed(args) if _is_streamed(args) else _in_memory(args)
+    summary = Summary()
+    with ExitStack() as moves:  # the table takes its place when the picture is there too
+        write = None
+        if args.out:
+            temporary = moves.enter_context(replacing(args.out))
+            table = table_writer(temporary, args.out.suffix.lower(), job.names, job.queries.rows or 0)
+            write = moves.enter_context(table)
+        for chunk, (log_density, score) in answers(job.field, job.queries):
+            assert log_density is not None
+            values = chunk.numpy()
+            summary.add(values, log_density.numpy())
+            if write is not None:
+                write(np.column_stack([values, log_density.numpy(), score.numpy()]))
+        if job.sample is not None:
+            plot(job.field, job.sample.values, job.sample.names, args.plot, view=args.view or VIEWS[0])
+
+    if args.json:
+        _print_json(args, job, summary)
+    else:
+        _print_summary(args, job, summary)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be done: a field, where to read it, and what to call the answers.
+
+    Attributes
+    ----------
+    shape : rows and columns of the sample
+    columns : their names
+    names : of the columns of the output
+    sample : the sample itself, if it is to be drawn
+    """
+
+    field: Field
+    queries: Source
+    shape: tuple[int, int]
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    sample: Table | None = None
+
+
+def _in_memory(args: argparse.Namespace) -> Job:
     context = read_input(args)
     queries = context
     if args.queries is not None:
         queries = read_table(args.queries, args.columns, by_position=True).like(context)
     names = _result_names(queries.names) if args.out else ()
-
-    args.model = args.model or ("default" if args.bandwidth is None else KERNEL)
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     field = fit_table(context, model, args.bounds)
-    log_density, score = _estimate(field, queries.values)
-    with ExitStack() as moves:  # the table takes its place when the picture is there too
-        if args.out:
-            temporary = moves.enter_context(replacing(args.out))
-            result = Table(np.column_stack([queries.values, log_density, score]), names)
-            save_table(result, temporary, args.out.suffix.lower())
-        if args.plot:
-            plot(field, context.values, context.names, args.plot, view=args.view or VIEWS[0])
+    rows, dim = context.values.shape
+    source = ArraySource(queries.values, step=CHUNK)
+    source.show = True
+    return Job(field, source, (rows, dim), context.names, names, context if args.plot else None)
 
-    if args.json:
-        _print_json(args, context, log_density)
-    else:
-        _print_summary(args, context, queries, log_density)
+
+def _is_streamed(args: argparse.Namespace) -> bool:
+    """Whether the job is large, and one that can be streamed; the answers are the same."""
+    files = [path for path in (args.file, args.queries) if path is not None and path.exists()]
+    if not any(path.is_dir() or _is_large(path) for path in files):
+        return False
+    if args.plot is None and args.bounds is None and can_stream(resolve(args.model).method):
+        return True
+    if args.file.is_dir():
+        raise DataError(
+            f"{args.file}: a folder is streamed, which --plot, --bounds and {args.model} cannot be"
+        )
+    return False
+
+
+def _is_large(path: Path) -> bool:
+    return path.suffix.lower() in (".npy", ".parquet") and path.stat().st_size >= LARGE
+
+
+def _streamed(args: argparse.Namespace) -> Job:
+    sample = _open(args.file, args.columns)
+    columns = sample.names or tuple(f"x{j}" for j in range(sample.dim))
+    queries = sample
+    if args.queries is not None:
+        queries = _open(args.queries, columns if sample.names else None)
+    names = _result_names(columns) if args.out else ()
+    refuse_few_rows(args.file, sample.rows or 0, columns, drop_dependent=args.drop_dependent)
+    stream = Stream(sample)
+    if not args.drop_dependent:
+        constant, collinear = dropped_by_survey(stream.survey)
+        refuse_dependent(args.file, sorted({*constant, *collinear}), columns)
+    if queries is not sample:
+        look(queries, str(args.queries))
+    resolved = resolve(args.model)
+    field = Supported(resolved.method, columns).fit_stream(stream)
+    check_range(resolved, stream.rows, len(support_of(field)))
+    return Job(field, queries, (stream.rows, sample.dim), columns, names)
+
+
+def _open(path: Path, columns: Sequence[str] | None) -> Source:
+    if path.suffix.lower() in (".npy", ".parquet") or path.is_dir():
+        return open_source(path, columns, show=True)
+    table = read_table(path, columns, by_position=True)
+    source = ArraySource(table.values)
+    source.names = table.names if table.named else None
+    return source
 
 
 def _bandwidth(text: str) -> float | str:
@@ -108,14 +196,32 @@ def _bandwidth(text: str) -> float | str:
         return text
 
 
-def _estimate(field: Field, queries: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log density (m,) and score (m, d), chunk by chunk so that a long job can show its progress."""
-    log_density = np.empty(len(queries))
-    score = np.empty(queries.shape)
-    for start in track(range(0, len(queries), CHUNK), "estimating"):
-        chunk = slice(start, start + CHUNK)
-        log_density[chunk], score[chunk] = answer(field, queries[chunk])
-    return log_density, score
+class Summary:
+    """Mean log density, and the rows that are most typical and most unusual, of chunks in order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+        self.rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # by falling log density, first and last
+        self.log_density: NDArray[np.float64] = np.empty(0)
+        self.values: NDArray[np.float64] = np.empty((0, 0))
+
+    def add(self, values: NDArray[np.float64], log_density: NDArray[np.float64]) -> None:
+        """Take in a chunk of points (k, d) with their log densities (k,)."""
+        rows = np.concatenate([self.rows, self.count + np.arange(len(values))])
+        answers = np.concatenate([self.log_density, log_density])
+        points = np.concatenate([self.values, values]) if self.count else values
+        order = np.lexsort((rows, -answers))
+        if len(order) > 2 * SHOWN_ROWS:
+            order = np.concatenate([order[:SHOWN_ROWS], order[-SHOWN_ROWS:]])
+        self.rows, self.log_density, self.values = rows[order], answers[order], points[order]
+        self.count += len(values)
+        self.total += float(log_density.sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean log density."""
+        return self.total / self.count
 
 
 def _result_names(columns: Sequence[str]) -> tuple[str, ...]:
@@ -135,40 +241,34 @@ def _model_name(args: argparse.Namespace) -> str:
     return f"model {args.model}"
 
 
-def _print_json(args: argparse.Namespace, context: Table, log_density: NDArray[np.float64]) -> None:
-    n, d = context.values.shape
-    summary = {
-        "n": n,
-        "d": d,
-        "columns": context.names,
-        "queries": len(log_density),
+def _print_json(args: argparse.Namespace, job: Job, summary: Summary) -> None:
+    report = {
+        "n": job.shape[0],
+        "d": job.shape[1],
+        "columns": job.columns,
+        "queries": summary.count,
         "model": args.model,
         "bandwidth": args.bandwidth,
-        "mean_log_density": float(log_density.mean()) if np.isfinite(log_density).all() else None,
+        "mean_log_density": summary.mean if np.isfinite(summary.mean) else None,
         "out": str(args.out) if args.out else None,
         "plot": str(args.plot) if args.plot else None,
     }
-    print(json.dumps(summary))
+    print(json.dumps(report))
 
 
-def _print_summary(
-    args: argparse.Namespace, context: Table, queries: Table, log_density: NDArray[np.float64]
-) -> None:
+def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None:
     """The size of the job and, unless the answers went to a file, its most typical and unusual rows."""
-    n, d = context.values.shape
     print(
-        f"{n} rows, {d} column(s), {_model_name(args)}: "
-        f"mean log density {log_density.mean():.4f} at {len(log_density)} points"
+        f"{job.shape[0]} rows, {job.shape[1]} column(s), {_model_name(args)}: "
+        f"mean log density {summary.mean:.4f} at {summary.count} points"
     )
     if not args.out:
-        order = np.argsort(-log_density, kind="stable")
-        if len(order) > 2 * SHOWN_ROWS:
+        if summary.count > 2 * SHOWN_ROWS:
             print(f"\nthe {SHOWN_ROWS} most typical rows and the {SHOWN_ROWS} most unusual ones, from 0:")
-            order = np.concatenate([order[:SHOWN_ROWS], order[-SHOWN_ROWS:]])
         rows = [
-            [str(i), f"{log_density[i]:.4f}", *(f"{x:.6g}" for x in queries.values[i, :SHOWN_COLUMNS])]
-            for i in order
+            [str(row), f"{log_density:.4f}", *(f"{x:.6g}" for x in point[:SHOWN_COLUMNS])]
+            for row, log_density, point in zip(summary.rows, summary.log_density, summary.values, strict=True)
         ]
-        print_table(["row", "log_density", *queries.names[:SHOWN_COLUMNS]], rows)
+        print_table(["row", "log_density", *job.columns[:SHOWN_COLUMNS]], rows)
     for path in filter(None, (args.out, args.plot)):
         print(f"wrote {path}")

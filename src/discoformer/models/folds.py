@@ -7,9 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from discoformer.checks import DataError
 from discoformer.frames import Standardize
+from discoformer.models.landmarks import even_ranks
 
-__all__ = ["Part", "fold_indices", "split_fold"]
+__all__ = ["Part", "by_radius", "hold_out"]
 
 
 class Part(NamedTuple):
@@ -19,28 +21,45 @@ class Part(NamedTuple):
     weights: Tensor | None
 
 
-def fold_indices(points: Tensor, folds: int, limit: int | None = None) -> list[Tensor]:
-    """Indices (..., k) of each fold: every ``folds``-th point in the order of standardized radius.
+def by_radius(points: Tensor, weights: Tensor | None, limit: int | None = None) -> Part:
+    """The points in the order of their standardized radius; at most ``limit``, evenly spaced in it.
 
-    Every fold then looks like the whole, whatever the order of the rows and the units of the columns.
-    With ``limit`` only about so many points are used, evenly spaced in the same order.
+    Parts that are dealt out in this order all look like the whole, whatever the order of the rows and the
+    units of the columns.
     """
-    points = points.detach()
-    order = Standardize().fit(points).normalize(points).square().sum(-1).argsort(-1)
+    found = points.detach()
+    order = Standardize().fit(found).normalize(found).square().sum(-1).argsort(-1)
     if limit is not None:
-        order = order[..., :: -(-order.shape[-1] // limit)]
-    return [order[..., fold::folds] for fold in range(folds)]
+        order = order[..., even_ranks(order.shape[-1], limit).to(order.device)]
+    taken = points.gather(-2, order.unsqueeze(-1).expand(*order.shape, points.shape[-1]))
+    return Part(taken, None if weights is None else _normalize(weights.gather(-1, order)))
 
 
-def split_fold(points: Tensor, weights: Tensor | None, parts: list[Tensor], fold: int) -> tuple[Part, Part]:
-    """The points outside a fold, and those in it."""
-    rest = torch.cat([part for index, part in enumerate(parts) if index != fold], -1)
-    return _take(points, weights, rest), _take(points, weights, parts[fold])
+def hold_out(part: Part, folds: int) -> tuple[Part, Part]:
+    """For every fold the points outside (folds, ..., k * (folds - 1), d) and in it (folds, ..., k, d).
+
+    Points are dealt out in their order, every fold the same number k; up to ``folds - 1`` are left over.
+
+    >>> seen, unseen = hold_out(Part(torch.arange(7.0).unsqueeze(-1), None), 3)
+    >>> unseen.points.squeeze(-1).tolist()
+    [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    >>> seen.points[0].squeeze(-1).tolist()
+    [1.0, 4.0, 2.0, 5.0]
+    """
+    each = part.points.shape[-2] // folds
+    if each == 0:
+        raise DataError(f"{part.points.shape[-2]} points are too few for {folds} folds")
+    dealt = torch.arange(each * folds, device=part.points.device).reshape(each, folds).T
+    rest = torch.stack([torch.cat([dealt[:fold], dealt[fold + 1 :]]).flatten() for fold in range(folds)])
+
+    def take(index: Tensor) -> Part:
+        points = part.points[..., index, :].movedim(-3, 0)
+        if part.weights is None:
+            return Part(points, None)
+        return Part(points, _normalize(part.weights[..., index].movedim(-2, 0)))
+
+    return take(rest), take(dealt)
 
 
-def _take(points: Tensor, weights: Tensor | None, index: Tensor) -> Part:
-    taken = points.gather(-2, index.unsqueeze(-1).expand(*index.shape, points.shape[-1]))
-    if weights is None:
-        return Part(taken, None)
-    share = weights.gather(-1, index)
-    return Part(taken, share / share.sum(-1, keepdim=True))
+def _normalize(weights: Tensor) -> Tensor:
+    return weights / weights.sum(-1, keepdim=True)

@@ -10,9 +10,20 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["farthest_points", "landmark_spacing"]
+__all__ = ["POOL", "even_ranks", "farthest_points", "landmark_spacing"]
 
-_POOL = 4096  # farthest points are sought among at most this many
+POOL = 4096  # farthest points are sought among at most this many
+
+
+def even_ranks(size: int, limit: int) -> Tensor:
+    """At most ``limit`` ranks out of 0 ... size - 1, evenly spaced, both ends among them.
+
+    >>> even_ranks(9, 3).tolist(), even_ranks(3, 9).tolist()
+    ([0, 4, 8], [0, 1, 2])
+    """
+    if size <= limit:
+        return torch.arange(size)
+    return torch.linspace(0, size - 1, limit, dtype=torch.float64).round().long()
 
 
 def farthest_points(points: Tensor, count: int) -> Tensor:
@@ -33,10 +44,9 @@ def _choose(points: Tensor, count: int) -> Tensor:
     """Indices (B, count) of the landmarks."""
     dim = points.shape[-1]
     radius = points.norm(dim=-1, keepdim=True) / math.sqrt(dim)
-    if points.shape[1] > _POOL:
+    if points.shape[1] > POOL:
         order = radius.squeeze(-1).argsort(1)
-        ranks = torch.linspace(0, points.shape[1] - 1, _POOL, dtype=torch.float64, device=points.device)
-        pool = order[:, ranks.round().long()]
+        pool = order[:, even_ranks(points.shape[1], POOL).to(order.device)]
         picked = pool.unsqueeze(-1)
         points, radius = points.gather(1, picked.expand(-1, -1, dim)), radius.gather(1, picked)
     else:

@@ -8,7 +8,7 @@ back by the exact change of variables.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from torch import Tensor, nn
 from discoformer.checks import check_context, check_weights
 from discoformer.fields import Estimate, Field, Method
 from discoformer.frames import FRAMES, Frame
+
+if TYPE_CHECKING:
+    from discoformer.scale.stream import Stream
 
 __all__ = ["Core", "Network", "NetworkField"]
 
@@ -97,6 +100,19 @@ class Network(nn.Module, Method):
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         frame = self.frame.fit(context, weights)
-        state = self.core.encode(frame.normalize(context), weights)
+        return self._field(frame, self.core.encode(frame.normalize(context), weights))
+
+    @property
+    def streams(self) -> bool:
+        """Whether the core can `fit_stream`."""
+        return hasattr(self.core, "digest")
+
+    @torch.no_grad()
+    def fit_stream(self, stream: Stream) -> NetworkField:
+        """Fit to a sample that is not in memory, one pass over it per layer."""
+        state = self.core.digest(stream.inside(self.frame_name, self.dtype))
+        return self._field(stream.frame(self.frame_name).to(self.dtype), state.map(lambda t: t.squeeze(0)))
+
+    def _field(self, frame: Frame, state: Any) -> NetworkField:
         kind: type[NetworkField] = getattr(self.core, "field_type", NetworkField)
         return kind(frame, self.core, state)

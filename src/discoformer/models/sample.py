@@ -6,7 +6,7 @@ and arrays on a cluster.  Here is the sample in memory; it is visited in chunks,
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from discoformer.models.landmarks import farthest_points
 from discoformer.models.lift import lift
 from discoformer.models.slots import Slots, slot_statistics
+from discoformer.scale.threads import ordered_map
 
 __all__ = ["InMemory", "Sample"]
 
@@ -68,13 +69,15 @@ class InMemory:
         features = 1 + dim + dim * (dim + 1) // 2
         row = batch * (2 * features + 4 * slots.nu.shape[-1]) * self.points.element_size()
         rows = max(1, _CHUNK // row)
-        if rows >= size or torch.is_grad_enabled():
+        tracked = any(tensor.requires_grad for tensor in (self.points, *slots[:-1]))
+        if rows >= size or (tracked and torch.is_grad_enabled()):
             if self._lifted is None:
                 self._lifted = lift(self.points)
             return slot_statistics(self._lifted, 1 / size if self.weights is None else self.weights, slots)
-        total = torch.zeros(())
-        for start in range(0, size, rows):
-            part = slice(start, start + rows)
-            share = 1 / size if self.weights is None else self.weights[:, part]
-            total = total + slot_statistics(lift(self.points[:, part]), share, slots)
-        return total
+
+        def part(start: int) -> Tensor:
+            rest = slice(start, start + rows)
+            share = 1 / size if self.weights is None else self.weights[:, rest]
+            return slot_statistics(lift(self.points[:, rest]), share, slots)
+
+        return cast(Tensor, sum(ordered_map(part, range(0, size, rows))))

@@ -1,30 +1,44 @@
 """Several mixture networks as one: their mixtures, weighted by held-out likelihood.
 
-A mixture of mixtures is a mixture, so the stack returns the same closed-form field as its members.  The
-weights maximize the likelihood of points that the members have not seen (stacking): cross-validation
-costs a few more encodings, and tells in context which member's view of the data is the right one.
+Every member gives two mixtures: the one it encodes, and that one consolidated (see
+`discoformer.models.consolidate`), which is better the more points there are.  A mixture of mixtures is a
+mixture, so the stack returns the same closed-form field as its members.  The weights maximize the
+likelihood of points that were left out (stacking): cross-validation costs a few more encodings, and tells
+in context which view of the data is the right one.
+
+Structure and weights are decided on some thousand points; all points then settle what was decided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from discoformer.checks import DataError, check_context, check_weights
-from discoformer.fields import Estimate, Method
+from discoformer.fields import Estimate, Field, Method
 from discoformer.frames import Frame, Standardize
-from discoformer.models.folds import fold_indices, split_fold
+from discoformer.models.consolidate import consolidate, converge, drop_dead
+from discoformer.models.folds import Part, by_radius, hold_out
+from discoformer.models.landmarks import even_ranks
 from discoformer.models.mixture_field import MixtureField
 from discoformer.models.network import Network
+from discoformer.models.sample import InMemory, Sample
 from discoformer.models.student import StudentMixture
+
+if TYPE_CHECKING:
+    from discoformer.models.mixture import MixtureCore
+    from discoformer.scale.stream import Stream
 
 __all__ = ["Stack", "combine", "stacking_weights"]
 
-_HELD_OUT = 4096  # at most this many points are used to weigh the members
+_FEW = 8192  # at most this many points decide the structure
+_WEIGH = 2048  # and this many of them the weights
+_CONVERGE = 15  # steps of expectation-maximization over them after the choice
+_SETTLE = 5  # and over all points after that
 
 
 class Stack(nn.Module, Method):
@@ -66,27 +80,111 @@ class Stack(nn.Module, Method):
     def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
-        log_share = self._log_share(context, weights)
         fields = [cast(MixtureField, member._fit(context, weights)) for member in self.members]
-        return combine(fields, log_share, Standardize().fit(context, weights))
+        few = by_radius(context, weights, _FEW)
+        decided = self._decide(few, fields if context.shape[-2] <= _FEW else None)
+        samples = [_inside(field.frame, context, weights) for field in fields]
+        return _assemble(fields, samples, decided, Standardize().fit(context, weights))
+
+    @property
+    def streams(self) -> bool:
+        """Whether all members can `fit_stream`."""
+        return all(member.streams for member in self.members)
 
     @torch.no_grad()
-    def _log_share(self, context: Tensor, weights: Tensor | None) -> Tensor:
-        """Log weights (..., K) of the members; equal where folds are too small or too tied to tell."""
-        try:
-            return stacking_weights(self._held_out(context, weights)).log()
-        except DataError:
-            return context.new_zeros(*context.shape[:-2], len(self.members)).log_softmax(-1)
+    def fit_stream(self, stream: Stream) -> MixtureField:
+        """Fit to a sample that is not in memory; the points that decide are those `_fit` takes."""
+        fields = [cast(MixtureField, member.fit_stream(stream)) for member in self.members]
+        few = Part(stream.evenly("standardize", _FEW).to(self.dtype), None)
+        decided = self._decide(few, fields if stream.rows <= _FEW else None)
+        samples = [stream.inside(member.frame_name, self.dtype) for member in self.members]
+        return _assemble(fields, samples, decided, stream.frame("standardize").to(self.dtype))
 
-    def _held_out(self, context: Tensor, weights: Tensor | None) -> Tensor:
-        """Log densities (..., n, K) of points under members that were fitted without them."""
-        parts = fold_indices(context, self.folds, limit=_HELD_OUT)
-        answers = []
-        for fold in range(self.folds):
-            seen, unseen = split_fold(context, weights, parts, fold)
-            columns = [m._fit(seen.points, seen.weights).log_density(unseen.points) for m in self.members]
-            answers.append(torch.stack(columns, -1))
-        return torch.cat(answers, -2)
+    @torch.no_grad()
+    def _decide(self, few: Part, fields: list[MixtureField] | None) -> _Decided | None:
+        """Consolidate the members' fields of a few points and weigh all; None if they are too few to tell."""
+        try:
+            fields = fields or [cast(MixtureField, member._fit(*few)) for member in self.members]
+            merged = [_merge(field, few) for field in fields]
+            return _Decided(merged, stacking_weights(self._held_out(few, merged)).log())
+        except DataError:
+            return None
+
+    def _held_out(self, few: Part, merged: list[MixtureField]) -> Tensor:
+        """Log densities (..., n, 2K) of points under fields that were fitted without them.
+
+        A consolidated mixture converges again without the points; only its structure has seen them.
+        """
+        seen, unseen = hold_out(_evenly(few, _WEIGH), self.folds)
+        fields: list[Field] = [member._fit(*seen) for member in self.members]
+        for field in merged:
+            again = replace(field, state=field.state.map(lambda t: t.expand(self.folds, *t.shape)))
+            fields.append(_converge(again, _inside(field.frame, *seen), _CONVERGE))
+        answers = torch.stack([field.log_density(unseen.points) for field in fields], -1)
+        return answers.movedim(0, -3).flatten(-3, -2)
+
+
+class _Decided(NamedTuple):
+    """What a few points tell: the consolidated fields, and the log weights (..., 2K) of all fields."""
+
+    merged: list[MixtureField]
+    log_share: Tensor
+
+
+def _assemble(
+    fields: list[MixtureField], samples: Sequence[Sample], decided: _Decided | None, frame: Frame
+) -> MixtureField:
+    """One field from the members' and the consolidated ones, which settle on all the points first."""
+    if decided is None:
+        equal = fields[0].state.log_weight.new_zeros(*fields[0].state.log_weight.shape[:-1], len(fields))
+        return combine(fields, equal.log_softmax(-1), frame)
+    merged = [
+        _converge(replace(field, frame=own.frame, state=_move(field, own.frame)), sample, _SETTLE)
+        for field, own, sample in zip(decided.merged, fields, samples, strict=True)
+    ]
+    return combine([*fields, *merged], decided.log_share, frame)
+
+
+def _evenly(part: Part, limit: int) -> Part:
+    """At most ``limit`` points of a part, evenly spaced in its order."""
+    index = even_ranks(part.points.shape[-2], limit).to(part.points.device)
+    weights = None if part.weights is None else part.weights[..., index]
+    return Part(part.points[..., index, :], weights)
+
+
+def _inside(frame: Frame, points: Tensor, weights: Tensor | None) -> InMemory:
+    """Points (..., n, d) in a frame, with one batch dimension."""
+    flat = frame.normalize(points).reshape(-1, *points.shape[-2:])
+    return InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
+
+
+def _merge(field: MixtureField, few: Part) -> MixtureField:
+    """Consolidate a field of a few points."""
+    sample = _inside(field.frame, *few)
+    merged = consolidate(sample, _flat(field.state), diagonal=_is_axis(field))
+    return _converge(replace(field, state=_like(merged, field.state)), sample, _CONVERGE)
+
+
+def _converge(field: MixtureField, sample: Sample, steps: int) -> MixtureField:
+    """Steps of expectation-maximization on a sample in the field's frame."""
+    state = converge(sample, _flat(field.state), diagonal=_is_axis(field), steps=steps)
+    return replace(field, state=_like(state, field.state))
+
+
+def _is_axis(field: MixtureField) -> bool:
+    return bool(cast("MixtureCore", field.core).config.axis)
+
+
+def _flat(mixture: StudentMixture) -> StudentMixture:
+    """With one batch dimension."""
+    batch = mixture.log_weight.dim() - 1
+    return mixture.map(lambda tensor: tensor.reshape(-1, *tensor.shape[batch:]))
+
+
+def _like(flat: StudentMixture, model: StudentMixture) -> StudentMixture:
+    """With the batch dimensions of a model."""
+    batch = model.log_weight.shape[:-1]
+    return flat.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
 
 
 def stacking_weights(log_density: Tensor, rounds: int = 200, prior: float = 1.0) -> Tensor:
@@ -108,16 +206,21 @@ def stacking_weights(log_density: Tensor, rounds: int = 200, prior: float = 1.0)
 
 def combine(fields: Sequence[MixtureField], log_share: Tensor, frame: Frame) -> MixtureField:
     """One field from several, weighted by exp(log_share) (..., K), in a common frame."""
-    mixtures = []
-    for index, field in enumerate(fields):
-        moved = field.state.transform(
-            field.frame.inverse @ frame.matrix, (field.frame.center - frame.center) @ frame.matrix
-        )
-        mixtures.append(replace(moved, log_weight=moved.log_weight + log_share[..., index, None]))
+    mixtures = [
+        replace(mixture, log_weight=mixture.log_weight + log_share[..., index, None])
+        for index, mixture in enumerate(_move(field, frame) for field in fields)
+    ]
     state = StudentMixture(
         torch.cat([m.log_weight for m in mixtures], -1),
         torch.cat([m.mean for m in mixtures], -2),
         torch.cat([m.scale for m in mixtures], -3),
         torch.cat([m.nu for m in mixtures], -1),
     )
-    return replace(fields[0], frame=frame, state=state)
+    return replace(fields[0], frame=frame, state=drop_dead(state))
+
+
+def _move(field: MixtureField, frame: Frame) -> StudentMixture:
+    """The field's mixture in the coordinates of another frame."""
+    return field.state.transform(
+        field.frame.inverse @ frame.matrix, (field.frame.center - frame.center) @ frame.matrix
+    )

@@ -11,10 +11,11 @@ from torch import Tensor
 from discoformer.fields import Estimate, Field
 from discoformer.models.lift import lift, natural_parameters
 from discoformer.models.slots import student_log_density
+from discoformer.scale.threads import ordered_map
 
 __all__ = ["StudentMixture"]
 
-_BUDGET = 64 * 2**20  # bytes of temporaries in one chunk of a read-out
+_BUDGET = 16 * 2**20  # bytes of temporaries in one chunk of a read-out
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,20 @@ class StudentMixture(Field):
         natural = natural_parameters(self.mean, self.scale)
         log_peak, nu = natural.log_peak.unsqueeze(-2), self.nu.unsqueeze(-2)
         precision = natural.precision.flatten(-2)
-        log_densities, scores = [], []
-        for chunk in queries.split(rows, -2):
+
+        def part(chunk: Tensor) -> tuple[Tensor, Tensor]:
             distance = (2 * (log_peak - lift(chunk) @ natural.theta.mT)).clamp_min(0)
             logits = student_log_density(distance, log_peak, nu, dim) + self.log_weight.unsqueeze(-2)
             log_density = torch.logsumexp(logits, -1, keepdim=True)
             pull = (logits - log_density).exp() * ((nu + dim) / (nu + distance))  # (..., m, M)
             mixed = (pull @ precision).unflatten(-1, (dim, dim))  # (..., m, d, d)
-            scores.append(pull @ natural.precision_mean - (mixed @ chunk.unsqueeze(-1)).squeeze(-1))
-            log_densities.append(log_density.squeeze(-1))
+            score = pull @ natural.precision_mean - (mixed @ chunk.unsqueeze(-1)).squeeze(-1)
+            return log_density.squeeze(-1), score
+
+        chunks = queries.split(rows, -2)
+        tracked = torch.is_grad_enabled() and (queries.requires_grad or natural.theta.requires_grad)
+        parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
+        log_densities, scores = zip(*parts, strict=True)
         return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:

@@ -1,0 +1,166 @@
+"""Time and peak memory of a sample that is streamed from disk: fit, and answers at all its rows to a file.
+
+    python benchmarks/out_of_core.py            # 10^6, 3 * 10^6 and 10^7 rows of 4 columns, float32
+    python benchmarks/out_of_core.py --quick    # small sizes, to see that it runs; nothing is written
+
+Each size is one fresh process that reads an npy file of float32 points, drawn from a mixture of five
+Gaussians, fits the model to it by passes over the file, and writes log density and score of every row to
+another npy file.  Its peak resident memory counts imports; pages of the files that the system keeps
+in its cache are not the process's.
+
+10^8 rows are extrapolated: seconds by a line fitted to the logarithms, memory by a line fitted to the peaks
+(never a falling one), with the slopes in the table.  Sizes must fill many chunks of 8 MB for that to mean
+anything, as the default ones do.  Bar: 3 GB resident at 10^8 rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from discoformer import DiScoFormer
+from discoformer.cli.show import print_table
+from discoformer.resolve import RangeWarning
+from discoformer.scale.answers import answers
+from discoformer.scale.source import open_source
+from discoformer.scale.writer import table_writer
+
+HEADER = ["model", "rows", "columns", "threads", "kind", "fit_s", "read_s", "peak_gb"]
+FAR, BAR_GB = 10**8, 3.0
+PIECE = 500_000  # rows generated at a time
+
+
+class Run(NamedTuple):
+    """One size: seconds to fit, seconds to read all rows, peak resident gigabytes."""
+
+    rows: int
+    fit: float
+    read: float
+    peak: float
+
+
+def generate(path: Path, rows: int, columns: int) -> None:
+    """Points of a mixture of five Gaussians, float32, written piece by piece."""
+    rng = np.random.default_rng(0)
+    centers = rng.uniform(-3, 3, size=(5, columns))
+    factors = rng.normal(size=(5, columns, columns)) / math.sqrt(columns)
+    with path.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (rows, columns)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, rows, PIECE):
+            component = rng.integers(0, 5, size=min(PIECE, rows - start))
+            normal = rng.normal(size=(len(component), columns))
+            points = centers[component] + np.einsum("ni,nij->nj", normal, factors[component])
+            file.write(points.astype("<f4").tobytes())
+
+
+def measure(model: str, rows: int, columns: int, folder: Path) -> Run:
+    """Generate a file, and stream it in a fresh process."""
+    path = folder / "points.npy"
+    generate(path, rows, columns)
+    command = [sys.executable, __file__, "--model", model, "--stream", str(path)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    path.unlink()
+    return Run(rows, **json.loads(done.stdout.splitlines()[-1]))
+
+
+def stream(model: str, path: Path) -> None:
+    """What the fresh process does."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        est = DiScoFormer(model=model, verbose=True).fit(path)
+    fitted = time.perf_counter()
+    source = open_source(path, show=True)
+    out = path.with_name("answers.npy")
+    names = [f"c{j}" for j in range(2 * source.dim + 1)]
+    with table_writer(out, ".npy", names, source.rows or 0) as write:
+        for chunk, (log_density, score) in answers(est.field_, source):
+            assert log_density is not None
+            write(np.column_stack([chunk.numpy(), log_density.numpy(), score.numpy()]))
+    read = time.perf_counter()
+    out.unlink()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(json.dumps({"fit": fitted - start, "read": read - fitted, "peak": peak}))
+
+
+def extrapolate(runs: list[Run]) -> tuple[Run, dict[str, float]]:
+    """The run of 10^8 rows, and the slopes it rests on."""
+    logs = np.log([run.rows for run in runs])
+    slopes = {}
+    seconds = {}
+    for name in ("fit", "read"):
+        line = np.polyfit(logs, np.log([getattr(run, name) for run in runs]), 1)
+        slopes[name] = float(line[0])
+        seconds[name] = float(np.exp(np.polyval(line, math.log(FAR))))
+    per_row = max(0.0, float(np.polyfit([run.rows for run in runs], [run.peak for run in runs], 1)[0]))
+    slopes["bytes per row"] = 1e9 * per_row
+    peak = runs[-1].peak + per_row * (FAR - runs[-1].rows)
+    return Run(FAR, seconds["fit"], seconds["read"], peak), slopes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", default="default", metavar="NAME_OR_PATH", help="(default: default)")
+    parser.add_argument("--rows", type=int, default=10**7, help="of the largest size (default: 10^7)")
+    parser.add_argument("--columns", type=int, default=4)
+    parser.add_argument("--quick", action="store_true", help="small sizes; nothing is written")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "out_of_core.csv")
+    parser.add_argument("--stream", type=Path, metavar="NPY", help="stream one file, print its cost as JSON")
+    args = parser.parse_args()
+    if args.stream:
+        stream(args.model, args.stream)
+        return 0
+    largest = 20_000 if args.quick else args.rows
+    threads = torch.get_num_threads()
+    with tempfile.TemporaryDirectory() as folder:
+        runs = []
+        for rows in (largest // 10, 3 * largest // 10, largest):
+            runs.append(measure(args.model, rows, args.columns, Path(folder)))
+            print(f"{rows} rows: {runs[-1].fit:.1f} s fit, {runs[-1].read:.1f} s read", file=sys.stderr)
+    rows_of = [(run, "measured") for run in runs]
+    far, slopes = extrapolate(runs)
+    if not args.quick:  # small sizes do not fill a chunk, and say nothing of large ones
+        by = f"{slopes['fit']:.2f} and {slopes['read']:.2f}, {slopes['bytes per row']:.1f} bytes a row"
+        rows_of.append((far, f"extrapolated: slopes {by}"))
+    table = [
+        [
+            args.model,
+            run.rows,
+            args.columns,
+            threads,
+            how,
+            f"{run.fit:.1f}",
+            f"{run.read:.1f}",
+            f"{run.peak:.2f}",
+        ]
+        for run, how in rows_of
+    ]
+    print_table(HEADER, [list(map(str, row)) for row in table])
+    if args.quick:
+        return 0
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with args.out.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEADER, *table])
+    met = max(far.peak, runs[-1].peak) <= BAR_GB
+    print(f"bar ({BAR_GB:g} GB resident at 10^8 rows): {'met' if met else 'missed'}")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

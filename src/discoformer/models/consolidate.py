@@ -1,0 +1,183 @@
+"""Consolidation: from the many slots a network keeps to as few as the likelihood asks for.
+
+The network decides well how to shrink and how heavy tails are; with many points what is left is to drop
+slots that are not needed and to converge.  Here plain expectation-maximization does both: starting from
+the network's mixture, a few steps, then the two slots whose union costs the least likelihood become one,
+and so on down to a single slot.  Schwarz's criterion (BIC) picks a mixture on the way, and further steps
+converge it.  Only likelihoods and moments decide, so equivariance is kept.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from discoformer.models.sample import Sample
+from discoformer.models.slots import make_slots, moments_of
+from discoformer.models.student import StudentMixture
+
+__all__ = ["consolidate", "converge", "drop_dead"]
+
+_DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
+_PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
+
+
+def consolidate(
+    sample: Sample, mixture: StudentMixture, *, diagonal: bool = False, steps: int = 5, patience: int = 3
+) -> StudentMixture:
+    """The mixture of least BIC when slots are merged one by one.
+
+    Parameters
+    ----------
+    sample : batch B
+    mixture : of the sample, from a network; batch B, M slots
+    diagonal : axis-aligned components
+    steps : of expectation-maximization before every merge
+    patience : merges without a gain after which the search ends
+
+    Returns
+    -------
+    StudentMixture
+        Slots that were merged away, but not in the whole batch, have weight zero.
+    """
+    total = sample.total[:, 0]
+    price = total.log() * _parameters_per_slot(mixture.dim, diagonal)  # of a slot, in units of BIC
+    mixture = drop_dead(_merge_cheap(mixture, 0.5 * price / total))
+    best, least = mixture, torch.full_like(total, torch.inf)
+    waited = torch.zeros_like(total, dtype=torch.long)
+    while True:
+        for _ in range(steps):
+            mixture, log_likelihood = _step(sample, mixture, diagonal)
+        count = _living(mixture).sum(-1)
+        criterion = price * count - 2 * log_likelihood
+        better = criterion < least
+        least = torch.where(better, criterion, least)
+        best = _select(better, mixture, best)
+        waited = torch.where(better, 0, waited + 1)
+        going = (waited < patience) & (count > 1)
+        if not bool(going.any()):
+            return drop_dead(best)
+        mixture = drop_dead(_merge(mixture, _costs(mixture), going))
+
+
+def converge(
+    sample: Sample, mixture: StudentMixture, *, diagonal: bool = False, steps: int = 20
+) -> StudentMixture:
+    """Steps of expectation-maximization; differentiable in the sample and in the mixture."""
+    for _ in range(steps):
+        mixture, _ = _step(sample, mixture, diagonal)
+    return mixture
+
+
+def drop_dead(mixture: StudentMixture) -> StudentMixture:
+    """Without the slots that have no weight anywhere in the batch (...)."""
+    living = _living(mixture).reshape(-1, mixture.log_weight.shape[-1]).any(0)
+    return StudentMixture(
+        mixture.log_weight[..., living],
+        mixture.mean[..., living, :],
+        mixture.scale[..., living, :, :],
+        mixture.nu[..., living],
+    )
+
+
+def _living(mixture: StudentMixture) -> Tensor:
+    return mixture.log_weight > _DEAD / 2
+
+
+def _parameters_per_slot(dim: int, diagonal: bool) -> int:
+    """Weight, mean and covariance of a Gaussian in a mixture."""
+    return 1 + dim + (dim if diagonal else dim * (dim + 1) // 2)
+
+
+def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[StudentMixture, Tensor]:
+    """One step of expectation-maximization, and the log likelihood (B,) before it.
+
+    Scales are shrunk a little towards their mean: a slot with few points stays sound.
+    """
+    dim = mixture.dim
+    eye = torch.eye(dim, dtype=mixture.mean.dtype, device=mixture.mean.device)
+    one = torch.ones_like(mixture.nu)
+    statistics = sample.statistics(
+        make_slots(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, one)
+    )
+    moments = moments_of(statistics, dim)
+    log_likelihood = dim * (moments.share * moments.log_mixture).sum(-1) * sample.total[:, 0]
+    covariance = moments.covariance * eye if diagonal else moments.covariance
+    pooled = (moments.share[..., None, None] * covariance).sum(-3, keepdim=True)
+    count = (moments.share * sample.total)[..., None, None]
+    scale = (count * covariance + _PSEUDO * pooled) / (count + _PSEUDO)
+    log_weight = moments.share.clamp_min(math.exp(_DEAD)).log()
+    return StudentMixture(log_weight, moments.mean, scale, mixture.nu), log_likelihood
+
+
+def _merge_cheap(mixture: StudentMixture, most: Tensor) -> StudentMixture:
+    """Merge as long as a union costs less than ``most`` (B,); without a look at the sample."""
+    costs = _costs(mixture)
+    while True:
+        going = costs.flatten(-2).amin(-1) < most
+        if not bool(going.any()):
+            return mixture
+        mixture = _merge(mixture, costs, going)
+        costs = _costs(mixture)
+
+
+def _merge(mixture: StudentMixture, costs: Tensor, going: Tensor) -> StudentMixture:
+    """Where ``going`` (B,), replace the two slots whose union costs the least by their union."""
+    rows = going.nonzero()[:, 0]
+    size = costs.shape[-1]
+    pair = costs[rows].flatten(-2).argmin(-1)
+    a, b = pair // size, pair % size
+    first, second = mixture.map(lambda t: t[rows, a]), mixture.map(lambda t: t[rows, b])
+    share, scale = _union(first, second)
+    result = mixture.map(Tensor.clone)
+    result.log_weight[rows, a] = torch.logaddexp(first.log_weight, second.log_weight)
+    result.mean[rows, a] = torch.lerp(second.mean, first.mean, share.unsqueeze(-1))
+    result.scale[rows, a] = scale
+    result.nu[rows, a] = 1 / (share / first.nu + (1 - share) / second.nu)
+    result.log_weight[rows, b] = _DEAD
+    return result
+
+
+def _costs(mixture: StudentMixture) -> Tensor:
+    """What the union of two slots costs (B, M, M), twice the loss of mean log likelihood (Runnalls).
+
+    (w_a + w_b) log det S_ab - w_a log det S_a - w_b log det S_b for a < b, and infinite elsewhere.
+    """
+    first, second = mixture.map(lambda t: t.unsqueeze(2)), mixture.map(lambda t: t.unsqueeze(1))
+    weight = mixture.log_weight.exp()
+    single = weight * _log_det(mixture.scale)
+    both = weight.unsqueeze(-1) + weight.unsqueeze(-2)
+    costs = both * _log_det(_union(first, second)[1]) - single.unsqueeze(-1) - single.unsqueeze(-2)
+    living = _living(mixture)
+    allowed = (living.unsqueeze(-1) & living.unsqueeze(-2)).triu(1)
+    return costs.masked_fill(~allowed, torch.inf)
+
+
+def _union(first: StudentMixture, second: StudentMixture) -> tuple[Tensor, Tensor]:
+    """The first slot's share (...) in the union of two, and the union's scale (..., d, d)."""
+    share = torch.sigmoid(first.log_weight - second.log_weight)
+    offset = first.mean - second.mean
+    between = (share * (1 - share))[..., None, None] * offset.unsqueeze(-1) * offset.unsqueeze(-2)
+    return share, torch.lerp(second.scale, first.scale, share[..., None, None]) + between
+
+
+def _log_det(matrix: Tensor) -> Tensor:
+    factor: Tensor = torch.linalg.cholesky_ex(matrix)[0]
+    return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def _select(condition: Tensor, first: StudentMixture, second: StudentMixture) -> StudentMixture:
+    """Per batch element the first, filled up with slots of weight zero, or the second."""
+    count = first.log_weight.shape[-1]
+    result = second.map(Tensor.clone)
+    pairs = zip(
+        (result.log_weight, result.mean, result.scale, result.nu),
+        (first.log_weight, first.mean, first.scale, first.nu),
+        strict=True,
+    )
+    for ours, theirs in pairs:
+        ours[condition, :count] = theirs[condition]
+    result.log_weight[condition, count:] = _DEAD
+    return result

@@ -1,0 +1,139 @@
+"""The first two passes over a source: is it all numbers, where are they, how do they spread.
+
+The first finds the range and the mean of every column and refuses what is not finite; the second sums the
+products of centered columns.  Both add what chunks say by formulas that do not cancel, so data far from the
+origin (dates in seconds, positions on a map) loses nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from discoformer.checks import DataError, largest
+from discoformer.frames import FrameMoments
+from discoformer.scale.source import Source
+
+__all__ = ["Seen", "Survey", "look", "survey"]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the passes found.
+
+    Attributes
+    ----------
+    rows : number of rows
+    low, high : (d,), range of every column
+    moments : center, scale and correlation; NaN in the correlations of a column with scale zero
+    eps : relative rounding error of the stored numbers
+    """
+
+    rows: int
+    low: Tensor
+    high: Tensor
+    moments: FrameMoments
+    eps: float
+
+    @property
+    def size(self) -> Tensor:
+        """Largest absolute value of every column (d,)."""
+        return torch.maximum(self.low.abs(), self.high.abs())
+
+    def select(self, columns: list[int]) -> Survey:
+        """The survey of some of the columns."""
+        center, scale, correlation = self.moments
+        moments = FrameMoments(center[:, columns], scale[columns], correlation[columns][:, columns])
+        return Survey(self.rows, self.low[columns], self.high[columns], moments, self.eps)
+
+
+def survey(source: Source, name: str = "X") -> Survey:
+    """Range and moments of a source, in two passes.
+
+    >>> import numpy as np
+    >>> from discoformer.scale.source import ArraySource
+    >>> found = survey(ArraySource(np.array([[1.0, 1e9], [3.0, 1e9 + 4]])))
+    >>> found.moments.center.tolist(), found.moments.scale.tolist()
+    ([[2.0, 1000000002.0]], [1.0, 2.0])
+    """
+    seen = look(source, name)
+    if seen.rows < 2:
+        raise DataError(f"{name} has {seen.rows} row(s), at least 2 are needed")
+    limit = largest(seen.low.dtype)
+    if float(torch.maximum(seen.low.abs(), seen.high.abs()).max()) > limit:
+        raise DataError(f"{name} has values beyond {limit:.0e}, whose squares overflow: change the unit")
+    spread = torch.maximum(seen.high - seen.mean, seen.mean - seen.low)
+    unit = torch.where(spread > 0, spread, 1)  # guards the squares against under- and overflow
+    products = source.reduce(_Products(seen.mean, unit), "measuring") / seen.rows
+    scale = products.diagonal().sqrt()
+    correlation = products / scale / scale.unsqueeze(-1)
+    moments = FrameMoments(seen.mean.unsqueeze(0), scale * unit, correlation)
+    return Survey(seen.rows, seen.low, seen.high, moments, source.eps)
+
+
+def look(source: Source, name: str = "X") -> Seen:
+    """Range and mean of every column, in one pass; `DataError` names the first number that is none."""
+    seen = source.reduce(_look, "looking")
+    if seen.bad is not None:
+        row, column, value = seen.bad
+        what = "NaN" if value != value else "an infinity"
+        which = f"column {column}" if source.names is None else f"column {source.names[column]!r}"
+        raise DataError(
+            f"{name} has {what} at row {row}, {which} ({seen.bad_values} NaN or infinite value(s) in all): "
+            "drop or fill such rows first"
+        )
+    return seen
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Range and mean of some rows, and where the first number that is none is: row, column, value."""
+
+    rows: int
+    low: Tensor
+    high: Tensor
+    mean: Tensor
+    bad: tuple[int, int, float] | None
+    bad_values: int
+
+    def __add__(self, other: Seen) -> Seen:
+        rows = self.rows + other.rows
+        bad = self.bad
+        if bad is None and other.bad is not None:
+            bad = (self.rows + other.bad[0], *other.bad[1:])
+        return Seen(
+            rows,
+            torch.minimum(self.low, other.low),
+            torch.maximum(self.high, other.high),
+            self.mean + (other.mean - self.mean) * (other.rows / max(rows, 1)),
+            bad,
+            self.bad_values + other.bad_values,
+        )
+
+
+def _look(chunk: Tensor) -> Seen:
+    rows, dim = chunk.shape
+    if not rows:
+        empty = torch.full((dim,), torch.inf, dtype=chunk.dtype)
+        return Seen(0, empty, -empty, torch.zeros_like(empty), None, 0)
+    finite = chunk.isfinite()
+    bad = None
+    if not bool(finite.all()):
+        row, column = (int(i) for i in (~finite).nonzero()[0])
+        bad = (row, column, float(chunk[row, column]))
+    mean = chunk[0] + (chunk - chunk[0]).mean(0)
+    return Seen(rows, chunk.amin(0), chunk.amax(0), mean, bad, int((~finite).sum()))
+
+
+@dataclass(frozen=True)
+class _Products:
+    """Sums of products (d, d) of centered columns in their units."""
+
+    center: Tensor
+    unit: Tensor
+
+    def __call__(self, chunk: Tensor) -> Tensor:
+        centered = (chunk - self.center) / self.unit
+        return centered.mT @ centered

@@ -1,0 +1,84 @@
+"""Consolidation: merging by likelihood, and expectation-maximization as it is in the books."""
+
+import numpy as np
+import torch
+from sklearn.mixture import GaussianMixture
+
+from discoformer.models.consolidate import _costs, _merge, consolidate, converge, drop_dead
+from discoformer.models.sample import InMemory
+from discoformer.models.student import StudentMixture
+from discoformer.priors import GMMPrior
+
+F64 = torch.float64
+
+
+def points(n: int = 600, d: int = 2, modes: int = 3, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    prior = GMMPrior(modes=(modes, modes), covariance="rotated", weights="equal")
+    return prior.draw(1, d, generator, dtype=F64).sample(n, generator)
+
+
+def start(x: torch.Tensor, slots: int, nu: float = 1e6) -> StudentMixture:
+    mean = x[:, :: x.shape[1] // slots][:, :slots]
+    flat = torch.ones(1, slots, dtype=F64)
+    scale = 0.5 * torch.eye(x.shape[-1], dtype=F64).expand(1, slots, -1, -1)
+    return StudentMixture(-np.log(slots) * flat, mean, scale, nu * flat)
+
+
+def test_converged_mixture_is_that_of_scikit_learn() -> None:
+    x = points()
+    ours = converge(InMemory(x), start(x, 3), steps=400)
+    theirs = GaussianMixture(3, means_init=ours.mean[0].numpy(), tol=1e-10, max_iter=1000, reg_covar=0.0).fit(
+        x[0]
+    )
+    order = np.argsort(theirs.means_[:, 0])
+    index = ours.mean[0, :, 0].argsort()
+    # One pseudo-point of the pooled scale in 200 points: half a percent.
+    np.testing.assert_allclose(ours.mean[0, index], theirs.means_[order], atol=0.02)
+    np.testing.assert_allclose(ours.scale[0, index], theirs.covariances_[order], atol=0.03)
+
+
+def test_the_number_of_modes_is_found() -> None:
+    for modes in (1, 3, 6):
+        x = points(4000, 5, modes, seed=modes)
+        found = drop_dead(consolidate(InMemory(x), start(x, 16)))
+        assert found.log_weight.shape[-1] == modes
+        torch.testing.assert_close(found.log_weight.exp().sum(), torch.tensor(1.0, dtype=F64))
+
+
+def test_a_union_keeps_weight_mean_and_covariance() -> None:
+    x = points()
+    before = start(x, 4)
+    after = drop_dead(_merge(before, _costs(before), torch.tensor([True])))
+
+    def moments(m: StudentMixture) -> tuple[torch.Tensor, ...]:
+        w = m.log_weight.exp()[..., None]
+        mean = (w * m.mean).sum(1)
+        second = (w[..., None] * (m.scale + m.mean[..., None] * m.mean[..., None, :])).sum(1)
+        return w.sum(1), mean, second
+
+    assert after.log_weight.shape == (1, 3)
+    for one, other in zip(moments(before), moments(after), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_batch_is_loop_and_rotation_carries_over() -> None:
+    x = torch.cat([points(seed=1, modes=2), points(seed=2, modes=5)])
+    both = consolidate(InMemory(x), start(x[:1], 8).map(lambda t: t.repeat(2, *[1] * (t.dim() - 1))))
+    turn = torch.linalg.qr(torch.randn(2, 2, dtype=F64, generator=torch.Generator().manual_seed(0)))[0]
+    for i in range(2):
+        alone = consolidate(InMemory(x[i : i + 1]), start(x[:1], 8))
+        torch.testing.assert_close(both.estimate(x).score[i], alone.estimate(x[i : i + 1]).score[0])
+        turned = start(x[:1], 8).transform(turn, torch.zeros(1, 2, dtype=F64))
+        rotated = consolidate(InMemory(x[i : i + 1] @ turn), turned)
+        torch.testing.assert_close(
+            rotated.estimate(x[i : i + 1] @ turn).score, alone.estimate(x[i : i + 1]).score @ turn
+        )
+
+
+def test_ties_and_empty_slots_stay_finite() -> None:
+    x = points(40).round()
+    x[:, 20:] = x[:, :1]
+    mixture = converge(InMemory(x), consolidate(InMemory(x), start(x, 8)), steps=5)
+    assert all(bool(torch.isfinite(t).all()) for t in (mixture.log_weight, mixture.mean, mixture.scale))
+    assert bool(torch.isfinite(mixture.estimate(x).score).all())

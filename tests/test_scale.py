@@ -1,0 +1,634 @@
+"""Data larger than memory and on clusters: the answers are those of the same rows in memory."""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from dask.distributed import Client, LocalCluster
+from numpy.typing import NDArray
+
+from discoformer import DataError, DiScoFormer
+from discoformer.cli import estimate as command
+from discoformer.cli import main
+from discoformer.frames import FRAMES
+from discoformer.io import FORMATS, Table, read_table, write_table
+from discoformer.models import sample as sample_module
+from discoformer.models.landmarks import even_ranks
+from discoformer.models.registry import load_model
+from discoformer.models.stack import Stack
+from discoformer.resolve import RangeWarning
+from discoformer.scale import ranks, source
+from discoformer.scale.progress import follow
+from discoformer.scale.ranks import rows_at_ranks, square_radius
+from discoformer.scale.source import ArraySource, NpySource, open_source
+from discoformer.scale.stream import Stream
+from discoformer.scale.survey import survey
+from discoformer.scale.threads import ordered_map
+from discoformer.scale.writer import table_writer
+from discoformer.support import SupportWarning
+
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def points(rows: int = 5000, dim: int = 3, seed: int = 0) -> NDArray[np.float64]:
+    """Two correlated groups; more rows than the pool of landmarks unless fewer are asked for."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, size=(rows, 1))
+    return (rng.normal(size=(rows, dim)) * (1 - 0.6 * group) + 2 * group) @ rng.normal(size=(dim, dim))
+
+
+def stack(model_path: Path, axis_path: Path) -> Stack:
+    return Stack([load_model(path) for path in (model_path, axis_path)])  # type: ignore[list-item]
+
+
+def assert_same_field(field: Any, other: Any, at: NDArray[np.float64], **tolerance: float) -> None:
+    tolerance = tolerance or EXACT
+    for one, two in zip(field.estimate(at), other.estimate(at), strict=True):
+        np.testing.assert_allclose(one, two, **tolerance)
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "CHUNK", 8 * 3 * 700)
+    monkeypatch.setattr(ranks, "_FEW", 300)
+
+
+# -- streamed is in memory --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])
+def test_streamed_is_in_memory(kind: str, model_path: Path, axis_path: Path, small_chunks: None) -> None:
+    models = {"whiten": load_model(model_path), "axis": load_model(axis_path)}
+    models["stack"] = stack(model_path, axis_path)
+    x = points()
+    streamed = models[kind].fit_stream(Stream(open_source(x)))
+    assert_same_field(streamed, models[kind].fit(x), x[:500])
+
+
+def test_streamed_default_is_in_memory(small_chunks: None) -> None:
+    model, x = load_model("default"), points(4300, 2)
+    assert_same_field(model.fit_stream(Stream(open_source(x))), model.fit(x), x[:500])
+
+
+@pytest.mark.parametrize("rows", [5, 40, 300])
+def test_small_samples_too(rows: int, model_path: Path, tmp_path: Path) -> None:
+    x = points(rows)
+    np.save(tmp_path / "x.npy", x)
+    streamed = DiScoFormer(model=model_path).fit(tmp_path / "x.npy")
+    assert_same_field(streamed.field_, DiScoFormer(model=model_path).fit(x).field_, x)
+
+
+@pytest.mark.parametrize("chunk", [1, 97, 10_000])
+def test_neither_chunks_nor_the_order_of_rows_change_the_answer(
+    chunk: int, model_path: Path, axis_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = points(4200 if chunk > 1 else 60)
+    model = stack(model_path, axis_path)
+    expected = model.fit_stream(Stream(open_source(x)))
+    monkeypatch.setattr(source, "CHUNK", 8 * 3 * chunk)
+    shuffled = np.random.default_rng(1).permutation(x)
+    for rows in (x, shuffled):
+        assert_same_field(model.fit_stream(Stream(open_source(rows))), expected, x[:200])
+
+
+def test_single_precision_of_the_network_is_kept(model_path: Path) -> None:
+    model, x = load_model(model_path, dtype=torch.float32), points()
+    streamed = model.fit_stream(Stream(open_source(x)))
+    assert streamed.means.dtype == torch.float32
+    assert_same_field(streamed, model.fit(x), x[:200], rtol=1e-3, atol=1e-3)
+
+
+def test_data_far_from_the_origin(model_path: Path, small_chunks: None) -> None:
+    x = points()
+    far = x + 1e9
+    near = (far - 1e9).astype(np.float64)  # what is left of x at that distance
+    found = survey(open_source(far)).moments
+    torch.testing.assert_close(found.scale, torch.from_numpy(near.std(0)), rtol=1e-9, atol=0)
+    torch.testing.assert_close(found.correlation, torch.from_numpy(np.corrcoef(near.T)), rtol=1e-9, atol=1e-9)
+    model = load_model(model_path)
+    streamed = model.fit_stream(Stream(open_source(far)))
+    expected = model.fit(near).estimate(near[:200])
+    for one, two in zip(streamed.estimate(far[:200]), expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
+
+
+def test_units_of_all_sizes(model_path: Path) -> None:
+    x = points(400) * np.array([1e-120, 1.0, 1e120])
+    model = load_model(model_path)
+    np.testing.assert_allclose(
+        model.fit_stream(Stream(open_source(x))).log_density(x), model.fit(x).log_density(x), **EXACT
+    )
+
+
+def test_columns_without_density_are_left_out_as_in_memory(model_path: Path, tmp_path: Path) -> None:
+    a, b = points(600, 2).T
+    x = np.column_stack([a, np.full(600, 0.1), b + 1e6, 3 * a - b + 7, b**2])
+    np.save(tmp_path / "x.npy", x)
+    fits = []
+    for data in (x, tmp_path / "x.npy"):
+        with pytest.warns(SupportWarning, match=r"column 1 \(constant\) and column 3 \(linear in"):
+            fits.append(DiScoFormer(model=model_path).fit(data))
+    memory, streamed = fits
+    assert streamed.support_.tolist() == memory.support_.tolist() == [True, False, True, False, True]
+    assert_same_field(streamed.field_, memory.field_, x, rtol=1e-8, atol=1e-8)
+    drawn = streamed.sample(20, random_state=0)
+    np.testing.assert_allclose(drawn[:, 3], 3 * drawn[:, 0] - (drawn[:, 2] - 1e6) + 7, atol=1e-6)
+    np.testing.assert_allclose(drawn[:, 1], 0.1)
+
+
+@pytest.mark.parametrize("noise", [1e-14, 1e-10, 1e-8, 1e-7, 1e-6, 1e-4])
+def test_nearly_collinear_columns_are_judged_as_in_memory(noise: float, model_path: Path) -> None:
+    a, b, c = points(500).T
+    x = np.column_stack([a, b, a - b + noise * c, 1e6 + a])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)
+        memory = DiScoFormer(model=model_path).fit(x)
+        streamed = DiScoFormer(model=model_path).fit(da.from_array(x, chunks=(130, 4)))
+    assert streamed.support_.tolist() == memory.support_.tolist()
+    assert np.isfinite(streamed.score_samples(x)).all()
+
+
+def test_nothing_tracked_is_cut_into_chunks_even_with_gradients_on(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    whole = sample_module.slot_statistics
+    monkeypatch.setattr(
+        sample_module, "slot_statistics", lambda phi, *rest: sizes.append(phi.shape[1]) or whole(phi, *rest)
+    )
+    monkeypatch.setattr(sample_module, "_CHUNK", 100_000)
+    assert torch.is_grad_enabled()
+    load_model(model_path).fit(points(3000))
+    assert max(sizes) < 400
+
+
+# -- ranks ------------------------------------------------------------------------------------
+
+
+def test_rows_are_those_that_sorting_would_choose(small_chunks: None) -> None:
+    x = torch.from_numpy(points())
+    for name, frame in ((name, kind.fit(x)) for name, kind in FRAMES.items()):
+        order = frame.normalize(x).norm(dim=-1).argsort()
+        chosen = order[even_ranks(5000, 600)]
+        found = Stream(open_source(x.numpy())).evenly(name, 600)
+        torch.testing.assert_close(found, x[chosen], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("few", [1, 50, 2**18])
+def test_ties_and_repeated_rows(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "_FEW", few)
+    x = torch.from_numpy(np.random.default_rng(0).integers(-2, 3, size=(3000, 2)).astype(float))
+    frame = FRAMES["identity"].fit(x)
+    order = np.lexsort((x[:, 1], x[:, 0], square_radius(x, frame)))
+    asked = even_ranks(3000, 128)
+    for rows in (x, x[torch.randperm(3000)]):
+        found = rows_at_ranks(ArraySource(rows.numpy(), step=170), frame, asked)
+        torch.testing.assert_close(found, x[order][asked], rtol=0, atol=0)
+
+
+def test_affine_maps_choose_the_same_rows() -> None:
+    x = points()
+    matrix = np.random.default_rng(3).normal(size=(3, 3))
+    moved = Stream(open_source(x @ matrix + 5)).evenly("whiten", 512).numpy()
+    chosen = Stream(open_source(x)).evenly("whiten", 512).numpy()
+    np.testing.assert_allclose(moved, chosen @ matrix + 5, rtol=1e-10, atol=1e-10)
+
+
+def test_a_radius_does_not_depend_on_the_rows_around(model_path: Path) -> None:
+    x = torch.from_numpy(points(1000, 7))
+    frame = FRAMES["whiten"].fit(x)
+    whole = square_radius(x, frame)
+    for step in (1, 3, 64):
+        parts = torch.cat([square_radius(part, frame) for part in x[:200].split(step)])
+        assert torch.equal(parts, whole[:200])
+    torch.testing.assert_close(whole, frame.normalize(x).square().sum(-1))
+
+
+# -- sources ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", ">f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_files_of_any_kind(dtype: str, order: Any, tmp_path: Path) -> None:
+    x = (np.abs(points(50)) * 9).astype(dtype, order=order)
+    np.save(tmp_path / "x.npy", x)
+    opened = NpySource(tmp_path / "x.npy")
+    opened.step = 7
+    np.testing.assert_array_equal(torch.cat(list(opened.chunks())), x.astype(np.float64))
+    assert (opened.rows, opened.dim) == (50, 3)
+
+
+def test_a_vector_is_one_column_and_a_memory_map_is_streamed(model_path: Path, tmp_path: Path) -> None:
+    x = points(300, 1)
+    np.save(tmp_path / "x.npy", x[:, 0])
+    expected = DiScoFormer(model=model_path).fit(x)
+    from_file = DiScoFormer(model=model_path).fit(str(tmp_path / "x.npy"))
+    memory_map = np.load(tmp_path / "x.npy", mmap_mode="r")[:, None]
+    assert isinstance(memory_map, np.memmap)
+    mapped = DiScoFormer(model=model_path).fit(memory_map)
+    for est in (from_file, mapped):
+        assert est._fitted is None  # nothing was kept
+        np.testing.assert_allclose(est.score_samples(x), expected.score_samples(x), **EXACT)
+        np.testing.assert_allclose(est.score_samples(memory_map), expected.score_samples(x), **EXACT)
+        np.testing.assert_allclose(est.log_density(tmp_path / "x.npy"), expected.score_samples(x), **EXACT)
+        np.testing.assert_allclose(
+            est.estimate(tmp_path / "x.npy").score, expected.score_function(x), **EXACT
+        )
+    assert np.isfinite(from_file.entropy().value)
+
+
+def test_float32_files_answer_as_the_same_numbers_in_memory(model_path: Path, tmp_path: Path) -> None:
+    x = points(500).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    streamed = DiScoFormer(model=model_path).fit(tmp_path / "x.npy")
+    assert_same_field(streamed.field_, DiScoFormer(model=model_path).fit(x).field_, x.astype(np.float64))
+
+
+def test_parquet_folder(model_path: Path, tmp_path: Path) -> None:
+    frame = pd.DataFrame(points(900), columns=["a", "b", "c"])
+    frame["text"] = "no number"
+    folder = tmp_path / "parts"
+    (folder / "year=2").mkdir(parents=True)
+    frame[:200].to_parquet(folder / "1.parquet", row_group_size=70)
+    frame[200:].to_parquet(folder / "year=2" / "2.parquet")
+    opened = open_source(folder, ["c", "a", "b"])
+    opened.step = 64
+    np.testing.assert_array_equal(torch.cat(list(opened.chunks())), frame[["c", "a", "b"]])
+    with pytest.raises(DataError, match="column 'text' holds text or dates"):
+        open_source(folder)
+    with pytest.raises(DataError, match="no column 'd', there are 'a', 'b'"):
+        open_source(folder, ["d"])
+
+    numbers = frame[["a", "b", "c"]]
+    for part in (folder / "1.parquet", folder / "year=2" / "2.parquet"):
+        pd.read_parquet(part).drop(columns="text").to_parquet(part)
+    streamed, expected = DiScoFormer(model=model_path).fit(folder), DiScoFormer(model=model_path).fit(numbers)
+    assert streamed.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(streamed.score_samples(numbers), expected.score_samples(numbers), **EXACT)
+    frame[["c", "b", "a", "text"]].to_parquet(tmp_path / "turned.parquet")
+    turned = streamed.score_samples(tmp_path / "turned.parquet")  # found by their names
+    np.testing.assert_allclose(turned, expected.score_samples(numbers), **EXACT)
+
+    numbers[["b", "a"]].to_parquet(folder / "3.parquet")
+    with pytest.raises(DataError, match=r"3\.parquet: its columns or their types are not those of"):
+        open_source(folder)
+
+
+def test_row_labels_of_pandas_are_no_data(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]}, index=pd.Index([7, 9], name="id"))
+    frame.to_parquet(tmp_path / "x.parquet")
+    assert open_source(tmp_path / "x.parquet").names == ("a", "b")
+    frame.rename_axis(None).loc[[9, 7]].to_parquet(tmp_path / "y.parquet")
+    assert open_source(tmp_path / "y.parquet").names == ("a", "b")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_refused_with_row_and_column(
+    value: float, model_path: Path, tmp_path: Path, small_chunks: None
+) -> None:
+    x = points(3000)
+    est = DiScoFormer(model=model_path).fit(x)
+    x[2345, 1] = x[2999, 0] = value
+    np.save(tmp_path / "x.npy", x)
+    pd.DataFrame(x, columns=["a", "b", "c"]).to_parquet(tmp_path / "x.parquet", row_group_size=1000)
+    what = "NaN" if np.isnan(value) else "an infinity"
+    for data, name in (
+        (tmp_path / "x.npy", "column 1"),
+        (tmp_path / "x.parquet", "column 'b'"),
+        (da.from_array(x, chunks=(400, 2)), "column 1"),
+    ):
+        with pytest.raises(DataError, match=rf"X has {what} at row 2345, {name} \(2 NaN or infinite"):
+            DiScoFormer(model=model_path).fit(data)
+    with pytest.raises(DataError, match=f"{what} at row 2345, column 1"):
+        est.score_samples(tmp_path / "x.npy")
+
+
+def test_missing_values_of_parquet_are_refused(model_path: Path, tmp_path: Path) -> None:
+    pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64")}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="NaN at row 1, column 'n'"):
+        DiScoFormer(model=model_path).fit(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("none.npy", r"none\.npy: no such file"),
+        ("none.parquet", r"none\.parquet: no such file"),
+        ("text.csv", r"text\.csv: give an npy file, a parquet file or a folder"),
+        ("empty", "the folder has no parquet files"),
+        ("broken.npy", "not an npy file of numbers"),
+        ("broken.parquet", "cannot be read as parquet"),
+        ("cube.npy", r"has shape \(2, 2, 2\), expected \(rows, columns\)"),
+        ("complex.npy", "holds complex128, not real numbers"),
+        ("one.npy", "1 row"),
+        ("huge.npy", "whose squares overflow"),
+    ],
+)
+def test_bad_files_are_refused(data: str, message: str, model_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("text.csv", "broken.npy", "broken.parquet"):
+        (tmp_path / name).write_text("1,2\n3,4\n")
+    np.save(tmp_path / "cube.npy", np.zeros((2, 2, 2)))
+    np.save(tmp_path / "complex.npy", np.zeros((2, 2), dtype=complex))
+    np.save(tmp_path / "one.npy", np.ones((1, 2)))
+    np.save(tmp_path / "huge.npy", np.array([[1e200], [0.0]]))
+    with pytest.raises(DataError, match=message):
+        DiScoFormer(model=model_path).fit(tmp_path / data)
+
+
+def test_what_needs_the_sample_in_memory_says_so(model_path: Path, tmp_path: Path) -> None:
+    x = points(100)
+    np.save(tmp_path / "x.npy", x)
+    path = tmp_path / "x.npy"
+    with pytest.raises(DataError, match="needs the whole sample in memory"):
+        DiScoFormer(model="kde").fit(path)
+    with pytest.raises(DataError, match="bounds and sample weights need the sample in memory"):
+        DiScoFormer(model=model_path, bounds=(-99, None)).fit(path)
+    with pytest.raises(DataError, match="bounds and sample weights need the sample in memory"):
+        DiScoFormer(model=model_path).fit(path, sample_weight=np.ones(100))
+    mapped = np.load(path, mmap_mode="r")  # an array after all: read where it cannot be streamed
+    expected = DiScoFormer(model="kde").fit(x).score_samples(x)
+    np.testing.assert_allclose(DiScoFormer(model="kde").fit(mapped).score_samples(x), expected)
+    est = DiScoFormer(model=model_path).fit(path)
+    with pytest.raises(DataError, match="X has 3 column"):
+        est.marginal([0, 1]).score_samples(path)
+
+
+# -- threads and progress ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_threads_change_nothing(
+    two_threads: None, model_path: Path, small_chunks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_module, "_CHUNK", 200_000)
+    model, x = load_model(model_path), points()
+    memory, streamed = model.fit(x), model.fit_stream(Stream(open_source(x)))
+    torch.set_num_threads(1)
+    for field, again in ((memory, model.fit(x)), (streamed, model.fit_stream(Stream(open_source(x))))):
+        assert torch.equal(field.means, again.means)
+        assert torch.equal(field.covariances, again.covariances)
+
+
+def test_ordered_map_keeps_the_order_the_settings_and_the_errors(two_threads: None) -> None:
+    with torch.no_grad():
+        seen = list(ordered_map(lambda i: (i, torch.get_num_threads(), torch.is_grad_enabled()), range(50)))
+    assert seen == [(i, 1, False) for i in range(50)]
+    assert torch.get_num_threads() == 2
+    results = ordered_map(lambda i: 1 // (3 - i), range(50))
+    assert [next(results) for _ in range(3)] == [0, 0, 1]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_progress_has_rate_and_remaining_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with follow("counting", 10, show=True) as advance:
+        advance(5)
+    assert capsys.readouterr().err == ""  # not a terminal
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with follow("counting", 10**7, show=True) as advance:
+        for _ in range(4):
+            advance(10**6)
+    shown = capsys.readouterr().err
+    assert "counting" in shown
+    assert "million rows/s" in shown
+    assert "40%" in shown
+
+
+# -- output -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_table_in_pieces_is_the_table(suffix: str, tmp_path: Path) -> None:
+    x = points(50, 2)
+    with table_writer(tmp_path / f"pieces{suffix}", suffix, ["a", "b"], rows=50) as write:
+        for start in range(0, 50, 17):
+            write(x[start : start + 17])
+    write_table(Table(x, ("a", "b")), tmp_path / f"whole{suffix}")
+    pieces, whole = (read_table(tmp_path / f"{name}{suffix}") for name in ("pieces", "whole"))
+    assert pieces.names == whole.names
+    np.testing.assert_array_equal(pieces.values, whole.values)
+
+
+@pytest.mark.parametrize("out", [".npy", ".parquet", ".csv"])
+@pytest.mark.parametrize("data", ["x.npy", "folder"])
+def test_the_command_streams_large_files(
+    data: str,
+    out: str,
+    model_path: Path,
+    tmp_path: Path,
+    small_chunks: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = points(1500)
+    np.save(tmp_path / "x.npy", x)
+    (tmp_path / "folder").mkdir()
+    frame = pd.DataFrame(x, columns=["x0", "x1", "x2"])
+    frame[:900].to_parquet(tmp_path / "folder" / "1.parquet")
+    frame[900:].to_parquet(tmp_path / "folder" / "2.parquet")
+    rest = ["--model", str(model_path)]
+    assert main(["estimate", str(tmp_path / "x.npy"), *rest]) == 0
+    printed = capsys.readouterr().out
+    monkeypatch.setattr(command, "LARGE", 0)
+    monkeypatch.setattr(command, "_in_memory", pytest.fail)
+    assert main(["estimate", str(tmp_path / data), *rest]) == 0
+    assert capsys.readouterr().out == printed
+    assert main(["estimate", str(tmp_path / data), *rest, "--out", str(tmp_path / f"out{out}")]) == 0
+    expected = load_model(model_path).fit(x).estimate(x)
+    result = read_table(tmp_path / f"out{out}")
+    np.testing.assert_allclose(result.values, np.column_stack([x, *expected]), **EXACT)
+    if out != ".npy":
+        assert result.names == ("x0", "x1", "x2", "log_density", "score_x0", "score_x1", "score_x2")
+
+
+def test_the_command_streams_queries_and_columns(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = points(300), points(80, seed=5)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    pd.DataFrame(y, columns=["x2", "x0", "x1"]).to_csv(tmp_path / "y.csv", index=False)
+    monkeypatch.setattr(command, "LARGE", 0)
+    monkeypatch.setattr(command, "_in_memory", pytest.fail)
+    model = load_model(model_path)
+    for queries in ("y.npy", "y.csv"):
+        arguments = ["--queries", str(tmp_path / queries), "--model", str(model_path)]
+        assert (
+            main(["estimate", str(tmp_path / "x.npy"), *arguments, "--out", str(tmp_path / "out.npy")]) == 0
+        )
+        expected = model.fit(x).estimate(y)
+        np.testing.assert_allclose(np.load(tmp_path / "out.npy"), np.column_stack([y, *expected]), **EXACT)
+    some = ["--columns", "x2,x0", "--model", str(model_path), "--out", str(tmp_path / "out.npy")]
+    assert main(["estimate", str(tmp_path / "x.npy"), *some]) == 0
+    expected = model.fit(x[:, [2, 0]]).log_density(x[:, [2, 0]])
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy")[:, 2], expected, **EXACT)
+
+
+def test_the_command_refuses_in_one_line_and_keeps_the_old_file(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "LARGE", 0)
+    x = points(200)
+    out = tmp_path / "out.npy"
+    out.write_text("old")
+    bad = x.copy()
+    bad[150, 2] = np.nan
+    for values, message in (
+        (np.column_stack([x, x[:, 0]]), "'x3' is constant or linear in the columns before"),
+        (x[:2], "too few for a density"),
+        (bad, "NaN at row 150, column 2"),
+    ):
+        np.save(tmp_path / "x.npy", values)
+        assert main(["estimate", str(tmp_path / "x.npy"), "--model", str(model_path), "--out", str(out)]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    np.save(tmp_path / "x.npy", x)
+    arguments = ["--queries", str(tmp_path / "q.npy"), "--model", str(model_path), "--out", str(out)]
+    np.save(tmp_path / "q.npy", bad)
+    assert main(["estimate", str(tmp_path / "x.npy"), *arguments]) == 2
+    assert "q.npy has NaN at row 150, column 2" in capsys.readouterr().err
+    assert out.read_text() == "old"
+    (tmp_path / "folder").mkdir()
+    assert main(["estimate", str(tmp_path / "folder"), "--model", "kde"]) == 2
+    assert "a folder is streamed" in capsys.readouterr().err
+
+
+# -- dask -------------------------------------------------------------------------------------
+
+
+def test_dask_in_this_process(model_path: Path, axis_path: Path) -> None:
+    x = points()
+    array = da.from_array(x, chunks=(1100, 2))
+    model = stack(model_path, axis_path)
+    est = DiScoFormer(model=model).fit(array)
+    expected = DiScoFormer(model=model).fit(x)
+    assert_same_field(est.field_, expected.field_, x[:200])
+    lazy = est.score_samples(array)
+    assert isinstance(lazy, da.Array)
+    assert lazy.shape == (5000,)
+    np.testing.assert_allclose(lazy[:300], expected.score_samples(x[:300]), **EXACT)
+    assert isinstance(est.log_density(array), da.Array)
+    np.testing.assert_allclose(est.score_function(array)[:300], expected.score_function(x[:300]), **EXACT)
+    np.testing.assert_allclose(est.estimate(array).score[-5:], expected.score_function(x[-5:]), **EXACT)
+    assert est.score(array) == pytest.approx(expected.score(x))
+
+
+def test_blocks_of_unknown_or_no_length(model_path: Path) -> None:
+    x = points(2000)
+    array = da.from_array(x, chunks=(300, 3))
+    some = array[array[:, 0] > np.sort(x[:, 0])[-250]]  # lengths unknown, most of them small
+    kept = x[x[:, 0] > np.sort(x[:, 0])[-250]]
+    nothing = da.concatenate([array[:0], some, array[:0]])
+    expected = DiScoFormer(model=model_path).fit(kept)
+    est = DiScoFormer(model=model_path).fit(nothing)
+    assert_same_field(est.field_, expected.field_, kept)
+    np.testing.assert_allclose(est.score_samples(nothing), expected.score_samples(kept), **EXACT)
+
+
+def test_dask_arrays_of_the_wrong_shape_are_refused(model_path: Path) -> None:
+    with pytest.raises(DataError, match=r"1 dimension\(s\), expected \(rows, columns\)"):
+        DiScoFormer(model=model_path).fit(da.zeros(10))
+    with pytest.raises(DataError, match="not real numbers"):
+        DiScoFormer(model=model_path).fit(da.zeros((10, 2), dtype=complex))
+    est = DiScoFormer(model=model_path).fit(points(100))
+    with pytest.raises(DataError, match="X has 2 column"):
+        est.score_samples(da.zeros((10, 2)))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def _pids(client: Client) -> set[int]:
+    return set(client.run(os.getpid).values())
+
+
+def test_two_workers_are_one_process(model_path: Path, client: Client) -> None:
+    x = points()
+    array = da.from_array(x, chunks=(800, 3))
+    expected = DiScoFormer(model=model_path).fit(x)
+    assert len(_pids(client) - {os.getpid()}) == 2
+    two = DiScoFormer(model=model_path).fit(array)
+    assert_same_field(two.field_, expected.field_, x[:300], rtol=1e-8, atol=1e-8)
+    lazy = two.score_samples(array).compute()
+    np.testing.assert_allclose(lazy, expected.score_samples(x), rtol=1e-8, atol=1e-8)
+
+
+def _mortal(block: NDArray[np.float64], folder: str, block_info: Any = None) -> NDArray[np.float64]:
+    """A block that takes its worker down, once, when it is read for the fifth time."""
+    if block_info[0]["chunk-location"][0] == 2:
+        reads = len(list(Path(folder).iterdir()))
+        if reads < 5:
+            (Path(folder) / str(reads)).touch()
+        if reads == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+@pytest.mark.slow
+def test_a_worker_killed_in_the_middle_of_a_pass_changes_nothing(
+    model_path: Path, axis_path: Path, client: Client, tmp_path: Path
+) -> None:
+    model = stack(model_path, axis_path)
+    array = da.from_array(points(), chunks=(800, 3))
+    before = _pids(client)
+    two = DiScoFormer(model=model).fit(array)
+    survivor = DiScoFormer(model=model).fit(array.map_blocks(_mortal, folder=str(tmp_path), dtype=float))
+    assert len(list(tmp_path.iterdir())) == 5
+    assert not before <= _pids(client)
+    for one, other in zip(two.field_.estimate(points()), survivor.field_.estimate(points()), strict=True):
+        np.testing.assert_array_equal(one, other)  # the same blocks, the same sums
+
+
+# -- memory -----------------------------------------------------------------------------------
+
+
+def test_no_pass_holds_more_than_a_few_chunks(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks alive at the same time, while a fit and an estimate go over thirty of them."""
+    import weakref
+
+    np.save(tmp_path / "x.npy", points(3000))
+    monkeypatch.setattr(source, "CHUNK", 8 * 3 * 100)
+    alive: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
+    most = 0
+    original = source.as_tensor
+
+    def counted(rows: NDArray[Any]) -> torch.Tensor:
+        nonlocal most
+        tensor = original(rows)
+        alive.add(tensor)
+        most = max(most, len(alive))
+        return tensor
+
+    monkeypatch.setattr(source, "as_tensor", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        est = DiScoFormer(model=model_path).fit(tmp_path / "x.npy")
+        est.score_samples(tmp_path / "x.npy")
+    assert 0 < most <= 2 * torch.get_num_threads() + 2
