@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from common import Session, best_peer, gmm_setting, make_parser, percent, ratio, session
 
 from discoformer.comparison import PEERS
+from discoformer.experiments.dimension_100 import DIM, SIZE, setting
 
-SIZE = 2048
 DIAGONAL, ROTATED = (16, 20, 32, 64), (32,)
 BIC = ("gmm-full", "gmm-diag")
 SCORE_BOUND, LOG_DENSITY_BOUND = 0.05, 2.0
@@ -50,8 +50,7 @@ def hundred(run: Session, dim: int, size: int) -> None:
     names = [*PEERS, *(["ours"] if run.model else [])]
     rows = []
     for covariance, reading in (("diagonal", "std"), ("diagonal", "variance"), ("rotated", "std")):
-        setting = gmm_setting(covariance, dim, size, modes=(2,), reading=reading, fresh=256)
-        errors = run.measure(setting, list(PEERS))
+        errors = run.measure(setting(dim, size, covariance, reading), list(PEERS))
         score = {name: float(errors[name].score_mse.mean()) / dim for name in names}
         log_density = {name: float(errors[name].log_density_mse.mean()) for name in names}
         for quantity, values in (("score", score), ("log density", log_density)):
@@ -78,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             hundred(run, 5, 128)
         else:
             relative_errors(run, DIAGONAL, ROTATED, SIZE)
-            hundred(run, 100, SIZE)
+            hundred(run, DIM, SIZE)
         return run.verdict()
 
 

@@ -21,11 +21,10 @@ from collections.abc import Sequence
 from common import Session, best_peer, gmm_setting, make_parser, percent, ratio, session
 
 from discoformer.comparison import PEERS
+from discoformer.experiments import large_n as large_n_table
 
 SIZES = (256, 1024, 4096, 16_384)
 DIMS = {"rotated": (1, 2, 3, 5, 10), "diagonal": (2, 10)}
-LARGE_SIZES = tuple(2**k for k in (8, 10, 12, 14, 16, 17))
-SUBSAMPLED, ROWS = 2**16, 4096
 # error of the paper's model over that of Scott's KDE, from its table: 2^8, 2^10, 2^12, 2^14
 PAPER = {2: (0.335, 0.262, 0.294, 0.395), 10: (0.114, 0.076, 0.058, 0.054)}
 
@@ -55,8 +54,7 @@ def large_n(run: Session, sizes: Sequence[int]) -> None:
     for dim, paper in PAPER.items():
         previous = math.inf
         for index, size in enumerate(sizes):
-            setting = gmm_setting("diagonal", dim, size, rows=ROWS if size >= SUBSAMPLED else None)
-            errors = run.measure(setting, ["kde-scott"])
+            errors = run.measure(large_n_table.setting(dim, size), ["kde-scott"])
             cells = [str(dim), str(size), percent(errors["kde-scott"].relative)]
             if "ours" in errors:
                 ours = errors["ours"].relative
@@ -89,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sizes = (64,) if args.quick else [size for size in SIZES if size <= args.max_size]
             against_peers(run, covariance, dims, sizes)
         if "large-n" in args.table:
-            sizes = LARGE_SIZES[:2] if args.quick else [n for n in LARGE_SIZES if n <= args.max_size]
+            sizes = [n for n in large_n_table.SIZES[: 2 if args.quick else None] if n <= args.max_size]
             large_n(run, sizes)
         return run.verdict()
 

@@ -17,79 +17,32 @@ and in 5D 4 standard errors); and the largest difference between score and autog
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from common import SEED, STEP, Session, fingerprint, make_parser, model_label, session
+from common import SEED, Session, fingerprint, make_parser, model_label, session
 
 from discoformer.comparison import make_method
-from discoformer.evaluation import Dataset, gmm_datasets
+from discoformer.evaluation import Dataset
+from discoformer.experiments.equivariance import (
+    DIMS,
+    MAPS,
+    PUBLISHED_ERRORS,
+    equivariance_errors,
+    trial_data,
+)
 from discoformer.fields import Field, Method
-from discoformer.priors import StudentT, random_rotations
+from discoformer.priors import StudentT
 
 EXACT, INTEGRAL, GRADIENT = 1e-8, 1e-3, 1e-8
-PAPER = {"rotation": "5e-4", "full affine": "1e-4"}
-
-Map = tuple[torch.Tensor, torch.Tensor]  # matrix A (d, d) and shift (d,): x -> x A + shift
-
-
-def _translation(dim: int, generator: torch.Generator) -> Map:
-    return torch.eye(dim, dtype=torch.float64), 100 * _normal(generator, dim)
-
-
-def _isotropic(dim: int, generator: torch.Generator) -> Map:
-    scale = torch.exp(2 * _normal(generator, 1))
-    return scale * torch.eye(dim, dtype=torch.float64), torch.zeros(dim, dtype=torch.float64)
-
-
-def _anisotropic(dim: int, generator: torch.Generator) -> Map:
-    return torch.diag(torch.exp(2 * _normal(generator, dim))), torch.zeros(dim, dtype=torch.float64)
-
-
-def _rotation(dim: int, generator: torch.Generator) -> Map:
-    matrix = random_rotations((), dim, generator, torch.float64)
-    return matrix, torch.zeros(dim, dtype=torch.float64)
-
-
-def _affine(dim: int, generator: torch.Generator) -> Map:
-    # two rotations about an axis scaling: condition numbers of a few tens, never singular
-    scales = torch.diag(torch.exp(_normal(generator, dim)))
-    left, right = random_rotations((2,), dim, generator, torch.float64)
-    return left @ scales @ right, 10 * _normal(generator, dim)
-
-
-MAPS: dict[str, Callable[[int, torch.Generator], Map] | None] = {
-    "permutation": None,
-    "translation": _translation,
-    "isotropic scaling": _isotropic,
-    "anisotropic scaling": _anisotropic,
-    "rotation": _rotation,
-    "full affine": _affine,
-}
 
 
 def equivariance(method: Method, trials: int, size: int) -> dict[str, torch.Tensor]:
     """Relative mean squared errors (trials, 2), of log density and score, for every kind of map."""
-    result = {}
-    for kind, make_map in MAPS.items():
-        errors = []
-        for trial in range(trials):
-            data = _mixture((2, 3, 5)[trial % 3], size, trial)
-            generator = torch.Generator().manual_seed(SEED + trial)
-            queries = data.distribution.sample(128, generator)[0]
-            log_density, score = method.fit(data.context).estimate(queries)
-            if make_map is None:
-                order = torch.randperm(size, generator=generator)
-                moved = method.fit(data.context[order]).estimate(queries)
-            else:
-                matrix, shift = make_map(queries.shape[-1], generator)
-                moved = method.fit(data.context @ matrix + shift).estimate(queries @ matrix + shift)
-                log_density = log_density - torch.linalg.slogdet(matrix)[1]
-                score = torch.linalg.solve(matrix, score.mT).mT
-            errors.append([_relative(moved.log_density, log_density), _relative(moved.score, score)])
-        result[kind] = torch.tensor(errors, dtype=torch.float64)
-    return result
+    errors = [equivariance_errors(method, DIMS[trial % len(DIMS)], size, trial) for trial in range(trials)]
+    values = torch.tensor([[[e["log_density"], e["score"]] for e in found] for found in errors]).double()
+    return dict(zip(MAPS, values.unbind(1), strict=True))
 
 
 def integral_on_grid(field: Field, context: torch.Tensor, points: int) -> float:
@@ -117,7 +70,7 @@ def gradient_gap(method: Method, trials: int, size: int) -> float:
     """Largest relative difference between the score and the gradient of the log density, by autograd."""
     worst = 0.0
     for trial in range(trials):
-        data = _mixture((1, 2, 5, 10)[trial % 4], size, trial)
+        data = trial_data((1, 2, 5, 10)[trial % 4], size, trial)
         queries = data.distribution.sample(128, torch.Generator().manual_seed(SEED + trial))[0]
         queries.requires_grad_()
         log_density, score = method.fit(data.context).estimate(queries)
@@ -138,7 +91,7 @@ def equivariance_table(run: Session, models: dict[str, Method], exact: str, tria
             if label == exact:
                 met = run.bar(f"{label}: {kind}, worst relative error", float(worst.max()), EXACT)
             numbers = [f"{value:.1e}" for value in (*mean.tolist(), *worst.tolist())]
-            rows.append([label, kind, *numbers, PAPER.get(kind, "0"), met])
+            rows.append([label, kind, *numbers, f"{PUBLISHED_ERRORS[kind]:g}", met])
     header = ["network", "map", "rel. MSE log density", "rel. MSE score"]
     header += ["worst log density", "worst score", "paper", "bar"]
     run.finish("laws_equivariance", header, rows)
@@ -151,12 +104,12 @@ def laws_table(run: Session, models: dict[str, Method], trials: int, size: int, 
         with torch.no_grad():
             for dim in (1, 2):
                 points = 8 * grid + 1 if dim == 1 else grid + 1
-                samples = [_mixture(dim, size, trial).context for trial in range(trials)]
+                samples = [trial_data(dim, size, trial).context for trial in range(trials)]
                 integrals = [integral_on_grid(method.fit(x), x, points) for x in samples]
                 worst = max(abs(value - 1) for value in integrals)
                 met = run.bar(f"{label}: integral in {dim}D, distance from one", worst, INTEGRAL)
                 rows.append([label, f"|integral - 1|, {dim}D", f"{worst:.1e}", f"{INTEGRAL:g}", met])
-            data = _mixture(5, size, 0)
+            data = trial_data(5, size, 0)
             value, error = integral_by_sampling(method.fit(data.context), data, 100 * grid)
             met = run.bar(f"{label}: integral in 5D, distance from one", abs(value - 1), 4 * error)
             rows.append([label, "|integral - 1|, 5D", f"{abs(value - 1):.1e}", f"{4 * error:.1e}", met])
@@ -164,15 +117,6 @@ def laws_table(run: Session, models: dict[str, Method], trials: int, size: int, 
         met = run.bar(f"{label}: score against autograd", gap, GRADIENT)
         rows.append([label, "score - autograd", f"{gap:.1e}", f"{GRADIENT:g}", met])
     run.finish("laws", ["network", "law", "worst", "bound", "bar"], rows)
-
-
-def _mixture(dim: int, size: int, trial: int) -> Dataset:
-    modes = (1 + trial % 10,)
-    return next(gmm_datasets(dim, size, 1, SEED + STEP * trial, covariance="rotated", modes=modes))
-
-
-def _normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
 def _relative(value: torch.Tensor, reference: torch.Tensor) -> float:

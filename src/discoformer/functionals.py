@@ -26,7 +26,8 @@ Where one density is averaged at its own sample (`entropy`, `fisher_information`
 `mutual_information`) the default is ``balanced``.  Where two densities are compared at the same
 points the default is ``folds``: then neither has seen them, and their errors cancel where f and g
 are alike.  For entropy and Fisher information the defaults were chosen by error, on the whole, of kernel
-density estimates and maximum likelihood mixtures in 1 and 10 dimensions; ``experiments/entropy_fisher.py``
+density estimates and maximum likelihood mixtures in 1 and 10 dimensions;
+`discoformer reproduce entropy_fisher`
 measures them next to the plug-in estimate of the paper.
 
 **Standard errors** are those of the mean over the sample, sqrt(var(term) / n): what a bootstrap over the

@@ -1,0 +1,163 @@
+"""One way to run every table and figure: measure what is missing, draw, sum up.
+
+An experiment is a module with one `Experiment`: its name and what it shows, the columns of its CSV file,
+`run`, which lists the measurements as `Job`\\ s, `figure`, which draws the rows, and `summary`, which
+puts them beside the published numbers.  `reproduce` does the rest: a job whose rows are on disk is not
+done again, rows of networks with new weights are, and an interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from discoformer.cli.show import print_table, track
+from discoformer.experiments.contestants import Networks
+from discoformer.experiments.ledger import Ledger, Rows
+from discoformer.experiments.provenance import record_run
+from discoformer.experiments.summary import Summary
+from discoformer.io import replacing
+from discoformer.plots import STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Context", "Experiment", "Job", "Key", "open_folder", "reproduce", "tell"]
+
+Key = tuple[object, ...]
+Values = Mapping[str, float]
+
+
+class Job(NamedTuple):
+    """Rows that are measured together: their keys, and a function that returns their numbers in order."""
+
+    keys: Sequence[Key]
+    measure: Callable[[], Sequence[Values]]
+
+    @classmethod
+    def single(cls, key: Key, measure: Callable[[], Values]) -> Job:
+        """One row."""
+        return cls([key], lambda: [measure()])
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a run is given.
+
+    Attributes
+    ----------
+    folder : where results go
+    scratch : a folder for unfinished work (checkpoints), removed when the experiment is complete
+    seeds : data sets, samples or trials per setting
+    quick : tiny sizes, to see that it runs
+    networks : who takes part
+    """
+
+    folder: Path
+    scratch: Path
+    seeds: int
+    quick: bool
+    networks: Networks
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper, or of ours.
+
+    Attributes
+    ----------
+    name : of the command and of the files
+    title : of the section
+    source : the table or figure of the paper
+    shows : one sentence
+    keys, values : columns of the CSV file; a column ``method`` holds who was measured
+    seeds : how many, unless the command says otherwise
+    run : the measurements of a context
+    summary : of the rows, given the name of our network
+    figure : of the rows; what is no function of rows, a picture of a field, may use the context's networks
+    quick_seeds : seeds with ``--quick``
+    """
+
+    name: str
+    title: str
+    source: str
+    shows: str
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    seeds: int
+    run: Callable[[Context], Iterable[Job]]
+    summary: Callable[[Rows, str], Summary]
+    figure: Callable[[Rows, Context], Figure] | None = None
+    quick_seeds: int = 2
+
+    def context(self, folder: Path, networks: Networks, *, quick: bool, seeds: int | None) -> Context:
+        """The context of a run."""
+        count = seeds if seeds is not None else self.quick_seeds if quick else self.seeds
+        return Context(folder, folder / f"{self.name}.unfinished", count, quick, networks)
+
+    def ledger(self, folder: Path) -> Ledger:
+        """The measurements that a folder holds."""
+        return Ledger(folder / f"{self.name}.csv", self.keys, self.values, run="")
+
+
+def reproduce(experiment: Experiment, context: Context) -> int:
+    """Measure what is missing and draw the figure; returns the number of rows that were measured."""
+    jobs = list(experiment.run(context))
+    ledger = experiment.ledger(context.folder)
+    ledger.forget(context.networks.is_stale)
+    missing = [job for job in jobs if not all(key in ledger for key in job.keys)]
+    before = len(ledger)
+    if missing:
+        ledger.run = record_run(context.folder)
+        context.scratch.mkdir(parents=True, exist_ok=True)
+    for job in track(missing, experiment.name):
+        for key, values in zip(job.keys, job.measure(), strict=True):
+            if key not in ledger:
+                ledger.add(key, values)
+    if missing:
+        shutil.rmtree(context.scratch)
+    if experiment.figure is not None:
+        _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
+    return len(ledger) - before
+
+
+def tell(experiment: Experiment, summary: Summary, ours: str) -> None:
+    """Print a summary."""
+    print(f"\n{experiment.title} ({experiment.source}): {summary.unit}")
+    if summary.lines:
+        print_table(*summary.table(ours))
+    for sentence in summary.worse(ours):
+        print(f"worse: {sentence}")
+    for claim in summary.claims:
+        verdict = {True: "holds", False: "DOES NOT HOLD", None: "not measured"}[claim.holds]
+        print(f"{claim.whose}, {verdict}: {claim.text} ({claim.evidence})")
+
+
+@contextlib.contextmanager
+def open_folder(out: Path | None, *, quick: bool) -> Iterator[Path]:
+    """The folder of results, which need not exist: as asked; a temporary one if quick; else the usual one."""
+    if out is None and quick:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / "results"
+        return
+    if out is None:
+        out = Path("docs/results") if Path("docs/results").is_dir() else Path("results")
+    yield out
+
+
+def _draw(figure: Callable[[Rows, Context], Figure], rows: Rows, context: Context, path: Path) -> None:
+    if find_spec("matplotlib") is None:
+        print(f"no {path.name}: drawing needs matplotlib: pip install 'discoformer[plot]'")
+        return
+    from matplotlib import rc_context
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # the date and the version of the library would make every picture new
+    with rc_context(STYLE), replacing(path) as temporary:
+        figure(rows, context).savefig(temporary, format="png", metadata={"Software": None})

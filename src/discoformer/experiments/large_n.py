@@ -1,0 +1,144 @@
+"""Table 2: relative score error as n grows to 2^17, in 2 and 10 dimensions.
+
+Diagonal Gaussian mixtures with 1 to 10 modes in turn, standard deviations in [0.2, 1], at the sample
+points; from n = 2^16 on at the first 4096 of them, for every method, so that kernel density stays
+affordable.  The kernel estimate is chunked and never runs out of memory.  The mixture by BIC has diagonal
+covariances, like the truth, and takes part up to 2^14; the paper's core is quadratic in n, so beyond 2^14
+it is measured on one data set, of five modes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from discoformer.experiments.contestants import CORE_NAME, rival
+from discoformer.experiments.harness import Context, Experiment, Job
+from discoformer.experiments.ledger import Rows
+from discoformer.experiments.pictures import curve, finish, panels
+from discoformer.experiments.settings import (
+    ERRORS,
+    KEYS,
+    Setting,
+    gmm_setting,
+    relative_error,
+    score_jobs,
+    seed_of,
+)
+from discoformer.experiments.summary import (
+    CORE,
+    GMM,
+    KDE,
+    OURS,
+    PUBLISHED,
+    PUBLISHED_KDE,
+    Claim,
+    Line,
+    Summary,
+    columns,
+    every,
+    number,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENT", "PUBLISHED_ERRORS", "SIZES", "setting"]
+
+SIZES = tuple(2**k for k in (8, 10, 12, 14, 16, 17))
+SUBSAMPLED, ROWS = 2**16, 4096
+# relative score error in percent, by dimension: the paper's model, and its KDE while it fits into memory
+PUBLISHED_ERRORS = {
+    2: ((14.67, 8.80, 7.24, 6.80, 5.35, 5.41), (43.8, 33.6, 24.6, 17.2)),
+    10: ((7.49, 4.65, 3.32, 2.83, 2.80, 2.74), (65.6, 61.3, 57.1, 52.9)),
+}
+LARGEST_SHARED = 2**14  # the largest n for the core on all data sets, and for the mixture by BIC
+LARGE_INDEX = 4  # the data set of five modes
+
+
+def setting(dim: int, size: int) -> Setting:
+    """The data sets of one line of the table."""
+    return gmm_setting("diagonal", dim, size, rows=ROWS if size >= SUBSAMPLED else None)
+
+
+def run(context: Context) -> Iterator[Job]:
+    for size in SIZES[:2] if context.quick else SIZES:
+        for dim in PUBLISHED_ERRORS:
+            contestants = [context.networks.ours(), rival("kde-scott")]
+            core = context.networks.core(dim)
+            alone = core is not None and size > LARGEST_SHARED
+            if size <= LARGEST_SHARED:
+                contestants += [rival("gmm-diag"), *([core] if core else [])]
+            yield from score_jobs(setting(dim, size), contestants, range(context.seeds))
+            if core and alone:
+                yield from score_jobs(setting(dim, size), [core], [LARGE_INDEX])
+
+
+def summary(rows: Rows, ours: str) -> Summary:
+    lines = []
+    below: dict[str, tuple[float, float]] = {}
+    half: dict[str, tuple[float, float]] = {}
+    for dim, (model, kde) in PUBLISHED_ERRORS.items():
+        for index, size in enumerate(SIZES):
+            at = rows.where(d=dim, n=size)
+            found = {c: 100 * relative_error(at, method=method) for c, method in columns(dim, ours).items()}
+            published = {PUBLISHED: model[index], PUBLISHED_KDE: kde[index] if index < len(kde) else math.nan}
+            what = f"d={dim}, n=2^{size.bit_length() - 1}"
+            lines.append(Line(what, published | found))
+            if not math.isnan(found[CORE]):
+                shared = at if size <= LARGEST_SHARED else at.where(seed=seed_of(LARGE_INDEX))
+                below[what] = (found[CORE], 50 * relative_error(shared, method="kde-scott"))
+            if not math.isnan(found[OURS]) and 2**12 <= size <= LARGEST_SHARED:
+                half[what] = (found[OURS] / found[KDE], model[index] / kde[index] / 2)
+    claims = [
+        every("paper", "the Transformer stays far below KDE at every n (half of its error)", below),
+        *(_falling(rows, dim, ours) for dim in PUBLISHED_ERRORS),
+        every("ours", "from n = 2^12 on, at most half of the paper's ratio to KDE", half),
+    ]
+    return Summary(
+        "relative mean squared error of the score, %",
+        lines,
+        claims,
+        reasons={GMM: "whose family holds the truth"},
+    )
+
+
+def _falling(rows: Rows, dim: int, ours: str) -> Claim:
+    """Whether the error goes on falling past 2^14; the core on its one data set, else ours."""
+    core = rows.where(method=f"{CORE_NAME}{dim}", seed=seed_of(LARGE_INDEX))
+    found = core if len(core) else rows.where(method=ours)
+    name = "the paper's core" if len(core) else ours
+    errors = [100 * relative_error(found, d=dim, n=size) for size in SIZES[3:]]
+    text = f"d={dim}: the error goes on falling beyond the n of the training (2^14, 2^16, 2^17)"
+    if any(map(math.isnan, errors)):
+        return Claim("paper", text, None, "not measured")
+    told = ", ".join(map(number, errors))
+    return Claim("paper", text, errors[0] >= errors[1] >= errors[2], f"{name}: {told} %")
+
+
+def figure(rows: Rows, context: Context) -> Figure:
+    picture, axes = panels(len(PUBLISHED_ERRORS))
+    for panel, (dim, (model, kde)) in zip(axes, PUBLISHED_ERRORS.items(), strict=True):
+        curve(panel, dict(zip(SIZES, model, strict=True)), CORE_NAME, "the paper, published", published=True)
+        curve(panel, dict(zip(SIZES, kde, strict=False)), "kde", "the paper's KDE, published", published=True)
+        for method in rows.where(d=dim).entries("method"):
+            at = rows.where(d=dim, method=method)
+            points = {float(n): 100 * relative_error(at, n=n) for n in at.numbers("n")}
+            curve(panel, points, method)
+        panel.set(title=f"d = {dim}", xlabel="n", ylabel="relative score error, %")
+    return finish(picture, axes, log="xy", base=2)
+
+
+EXPERIMENT = Experiment(
+    name="large_n",
+    title="Large samples",
+    source="Table 2",
+    shows="Score error as the sample grows to 131,072 points, far beyond what KDE could hold in the paper.",
+    keys=KEYS,
+    values=ERRORS,
+    seeds=10,
+    run=run,
+    summary=summary,
+    figure=figure,
+)

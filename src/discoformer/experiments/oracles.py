@@ -1,0 +1,50 @@
+"""Who tells the particles their score in the particle experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from discoformer.experiments.contestants import Contestant
+from discoformer.fields import Field
+from discoformer.particles.choices import choose_oracle
+from discoformer.particles.oracles import MethodOracle, Oracle, as_oracle
+from discoformer.particles.sbtm import SBTM
+
+__all__ = ["BATCH", "SEED", "Source", "batches", "sources"]
+
+SEED = 4_000_000  # of all particle experiments; the others and validation have their own
+BATCH = 5  # samples that run together
+
+
+class Source(NamedTuple):
+    """What an oracle is called in a file of measurements, and how a new one is made for a start."""
+
+    identity: str
+    make: Callable[[Field], Oracle]
+
+
+def batches(seeds: int) -> list[tuple[int, ...]]:
+    """Numbers of the samples that run together; more seeds add batches to those that were there.
+
+    >>> batches(10)
+    [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
+    """
+    return [tuple(range(first, min(first + BATCH, seeds))) for first in range(0, seeds, BATCH)]
+
+
+def sources(networks: Sequence[Contestant], rivals: Sequence[str], *, quick: bool = False) -> list[Source]:
+    """Networks, and rivals by their names in `discoformer.particles.choices.ORACLES`."""
+    ours = [Source(found.identity, partial(_of_network, found)) for found in networks]
+    return ours + [Source(name, partial(_of_name, name, quick)) for name in rivals]
+
+
+def _of_network(found: Contestant, start: Field) -> Oracle:
+    return MethodOracle(found.method, found.identity)
+
+
+def _of_name(name: str, quick: bool, start: Field) -> Oracle:
+    if quick and name == "sbtm":  # its first fit takes half a minute
+        return SBTM(start, steps=2, start_steps=10, seed=SEED)
+    return as_oracle(choose_oracle(name, start, seed=SEED))

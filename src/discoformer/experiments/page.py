@@ -1,0 +1,133 @@
+"""The page of results, made from the CSV files alone: the same files give the same page.
+
+`docs/results/` holds the measurements and `docs/results.md` the page; a test makes the page anew and
+compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from discoformer.experiments import NAMES, find
+from discoformer.experiments.harness import Experiment
+from discoformer.experiments.provenance import read_runs
+from discoformer.experiments.summary import OURS, Claim, Summary
+from discoformer.io import replacing
+
+__all__ = ["page_of", "page_path", "write_page"]
+
+OURS_LABEL = "default"
+INTRODUCTION = """\
+# Results
+
+Every table and figure of the paper, measured again. `discoformer reproduce results` makes this page from the
+files in `{folder}/`; `discoformer reproduce NAME` measures what is missing in one of them and
+`discoformer reproduce all` in all.
+
+- *published*: the number in the paper, where it prints one
+- *paper's core*: its Transformer, trained by us
+- *default*: the network that this package uses unless told otherwise
+- *KDE*: kernel density estimate with Scott's rule, the rival of the paper
+- *GMM-BIC*: scikit-learn's Gaussian mixture, the number of components by BIC; the paper has no such rival
+- *ratio*: the default over the best rival measured here; below one is better
+
+A dash is what was not measured: the paper prints no number, or the weights are not in the package.
+"""
+
+
+def page_path(folder: Path) -> Path:
+    """Where the page of a folder of results goes: beside it, under its name.
+
+    >>> page_path(Path("docs/results")).as_posix()
+    'docs/results.md'
+    """
+    return folder.parent / f"{folder.name}.md"
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page; an existing one is replaced in one move."""
+    path = page_path(folder)
+    with replacing(path) as temporary:
+        temporary.write_text(page_of(folder), encoding="utf-8")
+    return path
+
+
+def page_of(folder: Path) -> str:
+    """The page as text."""
+    overview = [["experiment", "in the paper", "rows", "claims of the paper", "worse lines"]]
+    sections = []
+    for name in NAMES:
+        experiment = find(name)
+        rows = experiment.ledger(folder).rows()
+        if not len(rows):
+            overview.append([f"`{name}`", experiment.source, "not run yet", "", ""])
+            continue
+        summary = experiment.summary(rows, OURS_LABEL)
+        lines = sum(OURS in line.found for line in summary.lines)
+        worse = f"{len(summary.worse(OURS_LABEL))} of {lines}"
+        link = f"[`{name}`](#{_anchor(experiment.title)})"
+        overview.append([link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse])
+        sections.append(_section(experiment, summary, folder, len(rows)))
+    return "\n".join([INTRODUCTION.format(folder=folder.name), *_markdown(overview), "", *sections])
+
+
+def _section(experiment: Experiment, summary: Summary, folder: Path, count: int) -> str:
+    parts = [
+        f"## {experiment.title}",
+        "",
+        f"{experiment.source} (`{experiment.name}`). {experiment.shows}",
+        "",
+    ]
+    if summary.lines:
+        header, rows = summary.table(OURS_LABEL)
+        parts += [f"{summary.unit[0].upper()}{summary.unit[1:]}:", "", *_markdown([header, *rows]), ""]
+    worse = summary.worse(OURS_LABEL)
+    if worse:
+        parts += ["Where we are worse:", "", *(f"- {_escape(sentence)}" for sentence in worse), ""]
+    if summary.claims:
+        parts += [*map(_claim, summary.claims), ""]
+    picture = folder / f"{experiment.name}.png"
+    if picture.exists():
+        parts += [f"![{experiment.title}: {experiment.shows}]({folder.name}/{picture.name})", ""]
+    runs = read_runs(folder)
+    used = [runs[run] for run in experiment.ledger(folder).runs() if run in runs]
+    where = "; ".join(f"{commit} on {machine}" for commit, machine in used)
+    file = f"{experiment.name}.csv"
+    parts += [
+        f"{count} measurements in [{file}]({folder.name}/{file}), made at {where or 'an unknown commit'}.",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _claim(claim: Claim) -> str:
+    verdicts = {
+        "paper": {True: "confirmed", False: "**contradicted**", None: "open"},
+        "ours": {True: "met", False: "**missed**", None: "open"},
+    }
+    whose = "The paper" if claim.whose == "paper" else "Our bar"
+    verdict = verdicts[claim.whose][claim.holds]
+    return f"- {whose}: {_escape(claim.text)}: {verdict} ({_escape(claim.evidence)})."
+
+
+def _verdicts(claims: Sequence[Claim]) -> str:
+    holds = [claim.holds for claim in claims if claim.whose == "paper"]
+    said = {True: "confirmed", False: "contradicted", None: "open"}
+    return ", ".join(f"{holds.count(kind)} {word}" for kind, word in said.items() if kind in holds)
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table; numbers are aligned to the right, the first column to the left."""
+    header, *body = [[_escape(cell) for cell in row] for row in rows]
+    rule = [":--", *("--:" for _ in header[1:])]
+    return [f"| {' | '.join(row)} |" for row in (header, rule, *body)]
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def _anchor(title: str) -> str:
+    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return kept.replace(" ", "-")

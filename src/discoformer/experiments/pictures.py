@@ -1,0 +1,147 @@
+"""What the figures share: one colour and one marker for each method, curves on logarithmic axes.
+
+Colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart; markers
+and dashes say the same once more.  Numbers of the paper are hollow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from discoformer.experiments.contestants import CORE_NAME
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["GREY", "curve", "finish", "panels", "style_of", "title_of"]
+
+_BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+_BLUE, _RED, _PINK, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7A7A7A"
+
+# Colour, marker, dashes and title, by the beginning of the method's name; a longer name comes first.
+_STYLES: dict[str, tuple[str, str, str, str | None]] = {
+    CORE_NAME: (_BLUE, "s", "-", "paper's core"),
+    "mixture-axis": (_PINK, "v", "-", None),
+    "mixture": (_ORANGE, "P", "-", None),
+    "kde-oracle": (GREY, "<", ":", "KDE, oracle h"),
+    "kde": (_BLACK, "^", "--", "KDE, Scott"),
+    "gmm-diag": (_GREEN, "D", "--", "GMM-BIC, diagonal"),
+    "gmm": (_GREEN, "h", ":", "GMM-BIC, full"),
+    "emp-sd-kde": (GREY, "x", ":", "Emp-SD-KDE"),
+    "nearest neighbours": (_SKY, "*", ":", None),
+    "blob": (_SKY, "X", "--", "blob method"),
+    "gaussian": (GREY, "d", ":", "Gaussian closure"),
+    "sbtm": (_GREEN, "D", "--", "SBTM"),
+    "implicit": (_SKY, "X", ":", None),
+    "sliced": (_GREEN, "p", ":", None),
+    "stein": (_PINK, "v", "none", None),
+    "ssge": (_PINK, "<", "none", "spectral Stein"),
+    "nu-method": (_PINK, ">", "none", None),
+    "exact": (GREY, "d", ":", None),
+    "ablation-whiten": (_BLUE, "s", "none", "core, whitening"),
+    "ablation-identity": (_ORANGE, "X", "none", "core, no whitening"),
+}
+
+
+def style_of(method: str) -> dict[str, Any]:
+    """How a method is drawn; ours is whatever has no style of its own.
+
+    >>> style_of("attention-d2")["color"], style_of("default")["color"]
+    ('#0072B2', '#D55E00')
+    """
+    for name, (colour, marker, dashes, _) in _STYLES.items():
+        if method.startswith(name):
+            return {"color": colour, "marker": marker, "linestyle": dashes}
+    return {"color": _RED, "marker": "o", "linestyle": "-", "zorder": 3}
+
+
+def title_of(method: str) -> str:
+    """What a legend calls a method.
+
+    >>> title_of("gmm-diag"), title_of("default")
+    ('GMM-BIC, diagonal', 'default')
+    """
+    for name, (_, _, _, title) in _STYLES.items():
+        if method.startswith(name):
+            return title or method
+    return method
+
+
+def panels(count: int, *, columns: int | None = None, width: float = 4.4) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side."""
+    from matplotlib.figure import Figure
+
+    columns = min(count, columns or count)
+    lines = -(-count // columns)
+    figure = Figure(figsize=(max(6.0, width * columns), 3.7 * lines), layout="constrained")
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for spare in axes[count:]:
+        spare.set_axis_off()
+    return figure, axes[:count]
+
+
+def curve(
+    axes: Axes,
+    points: Mapping[float, float],
+    method: str,
+    label: str | None = None,
+    *,
+    published: bool = False,
+    **changes: Any,
+) -> None:
+    """A line through points, in the style of a method; hollow and thin if it is the paper's."""
+    style = {"linewidth": 1.7, "markersize": 5.5, **style_of(method), **changes}
+    if published:
+        style |= {"markerfacecolor": "white", "linewidth": 0.9, "markersize": 6, "zorder": 2}
+    axes.plot(list(points), list(points.values()), label=label or title_of(method), **style)
+
+
+def finish(
+    figure: Figure,
+    axes: Sequence[Axes],
+    *,
+    log: str = "",
+    base: int = 10,
+    ticks: Sequence[float] | None = None,
+) -> Figure:
+    """Logarithmic axes (``log`` has "x", "y" or both), a light grid, and one legend below all panels."""
+    entries: dict[str, Any] = {}
+    for panel in axes:
+        if "x" in log:
+            panel.set_xscale("log", base=base)
+        if ticks is not None:
+            panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            panel.set_xticks([], minor=True)
+        if "y" in log:
+            panel.set_yscale("log")
+            _plain_numbers(panel)
+        panel.grid(visible=True, color="#e3e6e8", linewidth=0.6)
+        panel.set_axisbelow(True)
+        handles, labels = panel.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    letters = 12 * figure.get_figwidth()  # that fit side by side; a handle takes the room of six
+    columns = int(letters // (6 + max(map(len, entries), default=0)))
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside lower center",
+        ncols=max(1, min(5, columns)),
+        frameon=False,
+    )
+    return figure
+
+
+def _plain_numbers(panel: Axes) -> None:
+    """0.2 and 50 rather than powers of ten, where the axis spans few of them."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    low, high = panel.get_ylim()
+    decades = math.log10(high / low)
+    if decades > 4:
+        return
+    panel.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    panel.yaxis.set_minor_locator(LogLocator(subs=(2, 3, 5, 7) if decades < 1 else (2, 5)))
+    panel.yaxis.set_minor_formatter(FormatStrFormatter("%g") if decades < 2 else NullFormatter())

@@ -1,0 +1,87 @@
+"""Figure 4, left: score error against n on mixtures of three modes, in 1 and 10 dimensions.
+
+Diagonal Gaussian mixtures, standard deviations in [0.2, 1], at the sample points.  The error is the mean
+of |s_hat - s|^2 over points and data sets, divided by d.  The paper prints no numbers for this figure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from discoformer.experiments.contestants import rival
+from discoformer.experiments.harness import Context, Experiment, Job
+from discoformer.experiments.ledger import Rows
+from discoformer.experiments.pictures import curve, finish, panels
+from discoformer.experiments.settings import ERRORS, KEYS, gmm_setting, score_jobs
+from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, columns, every
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["EXPERIMENT"]
+
+DIMS = (1, 10)
+SIZES = tuple(2**k for k in range(7, 14))
+
+
+def run(context: Context) -> Iterator[Job]:
+    for dim in DIMS:
+        for size in SIZES[:2] if context.quick else SIZES:
+            contestants = context.networks.for_dim(dim, size)
+            contestants += [rival("kde-scott"), rival("gmm-diag")]
+            yield from score_jobs(
+                gmm_setting("diagonal", dim, size, modes=(3,)), contestants, range(context.seeds)
+            )
+
+
+def summary(rows: Rows, ours: str) -> Summary:
+    lines = []
+    below: dict[str, tuple[float, float]] = {}
+    mine: dict[str, tuple[float, float]] = {}
+    for dim in DIMS:
+        usual = columns(dim, ours)
+        for size in rows.where(d=dim).numbers("n"):
+            at = rows.where(d=dim, n=size)
+            found = {c: at.where(method=method).mean("score_mse") / dim for c, method in usual.items()}
+            what = f"d={dim}, n={size}"
+            lines.append(Line(what, found))
+            if not math.isnan(found[CORE]):
+                below[what] = (found[CORE], found[KDE])
+            mine[what] = (found[OURS], found[KDE])
+    claims = [
+        every("paper", "the Transformer beats KDE in 1 and in 10 dimensions, at every n", below),
+        every("ours", "below KDE in 1 and in 10 dimensions, at every n", mine),
+    ]
+    return Summary(
+        "mean squared error of the score, per coordinate",
+        lines,
+        claims,
+        reasons={GMM: "whose family holds the truth"},
+    )
+
+
+def figure(rows: Rows, context: Context) -> Figure:
+    picture, axes = panels(len(DIMS))
+    for panel, dim in zip(axes, DIMS, strict=True):
+        for method in rows.where(d=dim).entries("method"):
+            at = rows.where(d=dim, method=method)
+            points = {float(n): at.where(n=n).mean("score_mse") / dim for n in at.numbers("n")}
+            curve(panel, points, method)
+        panel.set(title=f"three modes, d = {dim}", xlabel="n", ylabel="squared score error per coordinate")
+    return finish(picture, axes, log="xy", base=2)
+
+
+EXPERIMENT = Experiment(
+    name="score_vs_n",
+    title="Score error against the size of the sample",
+    source="Figure 4, left",
+    shows="How the score error falls with n in 1 and 10 dimensions.",
+    keys=KEYS,
+    values=ERRORS,
+    seeds=10,
+    run=run,
+    summary=summary,
+    figure=figure,
+)

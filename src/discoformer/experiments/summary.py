@@ -1,0 +1,173 @@
+"""What an experiment says in the end: lines beside the published ones, and claims that hold or do not.
+
+A summary is made from measurements alone.  Lower is better in every line; where ours is worse than the
+paper's number or than a rival, a sentence says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from discoformer.experiments.contestants import CORE_NAME
+
+__all__ = [
+    "CORE",
+    "GMM",
+    "KDE",
+    "OURS",
+    "PUBLISHED",
+    "PUBLISHED_KDE",
+    "Claim",
+    "Line",
+    "Summary",
+    "Whose",
+    "columns",
+    "every",
+    "least",
+    "number",
+]
+
+PUBLISHED, PUBLISHED_KDE = "published", "published KDE"
+CORE, OURS, KDE, GMM = "paper's core", "ours", "KDE", "GMM-BIC"
+_FIRST, _LAST = (PUBLISHED, PUBLISHED_KDE, CORE, OURS), (KDE, GMM)
+_ALWAYS = (PUBLISHED, CORE, OURS, KDE)
+
+Whose = Literal["paper", "ours"]
+
+
+class Line(NamedTuple):
+    """A setting and the numbers found there, by column; NaN for one that was not measured."""
+
+    what: str
+    found: Mapping[str, float]
+
+
+class Claim(NamedTuple):
+    """A sentence, whether it holds (None: not measured), and the numbers that say so.
+
+    ``whose`` is "paper" for what the paper says of its model, "ours" for a bar that we set.
+    """
+
+    whose: Whose
+    text: str
+    holds: bool | None
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Lines and claims of an experiment.
+
+    Attributes
+    ----------
+    unit : what the numbers are
+    lines : settings, in the order of the paper
+    claims : of the paper and ours
+    rivals : columns that ours is compared with, besides the published one
+    reasons : by column, why it may win, for the sentence that says so
+    floor : numbers up to here count as equal, being rounding
+    """
+
+    unit: str
+    lines: Sequence[Line]
+    claims: Sequence[Claim] = ()
+    rivals: Sequence[str] = (KDE, GMM)
+    reasons: Mapping[str, str] | None = None
+    floor: float = 0.0
+
+    def table(self, ours: str) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of text; our column has the name of our network."""
+        filled = {name for line in self.lines for name, x in line.found.items() if not math.isnan(x)}
+        others = [name for line in self.lines for name in line.found if name not in (*_FIRST, *_LAST)]
+        names = [*_FIRST, *dict.fromkeys(others), *_LAST]
+        names = [name for name in names if name in _ALWAYS or name in filled]
+        header = ["", *(ours if name == OURS else name for name in names), "ratio"]
+        rows = [
+            [line.what, *(number(line.found.get(name, math.nan)) for name in names), self._ratio(line)]
+            for line in self.lines
+        ]
+        return header, rows
+
+    def worse(self, ours: str) -> list[str]:
+        """A sentence for every line where ours is worse than the published number or than a rival."""
+        sentences = []
+        for line in self.lines:
+            mine = line.found.get(OURS, math.nan)
+            better = [
+                f"{name} has {number(line.found[name])}{self._reason(name)}"
+                for name in (PUBLISHED, *self.rivals)
+                if max(line.found.get(name, math.nan), self.floor) < mine
+            ]
+            if better:
+                listed = ", ".join(better[:-1]) + " and " * (len(better) > 1) + better[-1]
+                sentences.append(f"{line.what}: {ours} has {number(mine)}; {listed}.")
+        return sentences
+
+    def _ratio(self, line: Line) -> str:
+        rival = least(*(line.found.get(name, math.nan) for name in self.rivals))
+        mine = line.found.get(OURS, math.nan)
+        if max(mine, rival) <= self.floor:
+            return "1"
+        return number(mine / rival) if rival > 0 else number(math.nan)
+
+    def _reason(self, name: str) -> str:
+        reason = (self.reasons or {}).get(name)
+        return f" ({reason})" if reason else ""
+
+
+def columns(dim: int, ours: str, gmm: str = "gmm-diag") -> dict[str, str]:
+    """The usual columns and whose numbers are in them.
+
+    >>> columns(2, "default")["paper's core"]
+    'attention-d2'
+    """
+    return {CORE: f"{CORE_NAME}{dim}", OURS: ours, KDE: "kde-scott", GMM: gmm}
+
+
+def every(whose: Whose, text: str, cases: Mapping[str, tuple[float, float]]) -> Claim:
+    """The claim value <= bound for all of the named cases; a NaN keeps no bound.
+
+    >>> claim = every("ours", "below one", {"n=1": (0.5, 1.0), "n=2": (2.0, 1.0)})
+    >>> claim.holds, claim.evidence
+    (False, '1 of 2; n=2: 2 > 1')
+    """
+    if not cases:
+        return Claim(whose, text, None, "not measured")
+    failed = {name: case for name, case in cases.items() if not case[0] <= case[1]}
+    kept = f"{len(cases) - len(failed)} of {len(cases)}"
+    if not failed:
+        name, (value, bound) = max(cases.items(), key=lambda item: item[1][0] - item[1][1])
+        return Claim(whose, text, True, f"{kept}; closest {name}: {number(value)} <= {number(bound)}")
+    name, (value, bound) = max(failed.items(), key=lambda item: _excess(*item[1]))
+    return Claim(whose, text, False, f"{kept}; {name}: {number(value)} > {number(bound)}")
+
+
+def _excess(value: float, bound: float) -> float:
+    return math.inf if math.isnan(value) else value - bound
+
+
+def least(*values: float) -> float:
+    """The smallest number that was measured; NaN if none was.
+
+    >>> least(math.nan, 2.0, 1.0)
+    1.0
+    """
+    return min((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def number(value: float) -> str:
+    """Three digits; a dash for what was not measured.
+
+    >>> number(1234.5), number(0.01234), number(5.6e-31), number(math.nan)
+    ('1234', '0.0123', '5.6e-31', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if value == 0 or 1e-3 <= abs(value) < 1000:
+        return f"{value:.3g}"
+    if 1000 <= abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.1e}"

@@ -1,0 +1,349 @@
+"""The tables and figures: each runs, goes on where it stopped, and says the same twice."""
+
+import csv
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from discoformer.baselines.mixtures import GaussianMixtureBIC
+from discoformer.checks import DataError
+from discoformer.cli import main
+from discoformer.comparison import PEERS
+from discoformer.experiments import NAMES, contestants, find, provenance
+from discoformer.experiments.contestants import Networks, fingerprint
+from discoformer.experiments.dimension_100 import ORACLE
+from discoformer.experiments.equivariance import equivariance_errors
+from discoformer.experiments.harness import open_folder
+from discoformer.experiments.heavy_tails import IndependentStudentT, setting
+from discoformer.experiments.ledger import Ledger, Row, Rows
+from discoformer.experiments.ornstein_uhlenbeck import exact_values
+from discoformer.experiments.page import page_of, page_path
+from discoformer.experiments.sdkde import Once
+from discoformer.experiments.settings import measure_errors
+from discoformer.experiments.summary import GMM, KDE, OURS, PUBLISHED, Line, Summary, every
+from discoformer.models import registry
+from discoformer.models.registry import Card, build_network, save_model
+from discoformer.resolve import resolve
+
+ROOT = Path(__file__).parent.parent
+OUR_NAME = "whiten"  # of the file behind the fixture model_path
+
+
+@pytest.fixture(autouse=True)
+def fast_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("gmm-full", "gmm-diag"):
+        monkeypatch.setitem(PEERS, name, lambda: GaussianMixtureBIC(components=[1, 2]))
+
+
+@pytest.fixture
+def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package without weights, to be filled."""
+    monkeypatch.setattr(registry, "_weights_folder", lambda: tmp_path / "weights")
+    registry._registry.cache_clear()
+    yield
+    registry._registry.cache_clear()
+
+
+def save_attention(path: Path, dim: int, seed: int) -> Path:
+    core = {"kind": "attention", "dim": dim, "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        save_model(build_network(core, "whiten"), Card(core, "whiten", dims=(dim, dim)), path)
+    return path
+
+
+def reproduce(*arguments: object) -> int:
+    return main(["reproduce", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_and_goes_on_where_it_stopped(
+    name: str,
+    tmp_path: Path,
+    model_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "results"
+    arguments = (name, "--quick", "--model", model_path, "--out", out)
+    assert reproduce(*arguments) == 0
+    experiment = find(name)
+    rows = experiment.ledger(out).rows()
+    assert OUR_NAME in rows.entries("method")
+    assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert not (out / f"{name}.unfinished").exists()
+    assert f"({experiment.source})" in capsys.readouterr().out
+    assert f"`{name}`" in (tmp_path / "results.md").read_text(encoding="utf-8")
+
+    measured = (out / f"{name}.csv").read_text()
+    monkeypatch.setattr(Ledger, "add", lambda *_: pytest.fail("measured again"))
+    assert reproduce(*arguments) == 0
+    assert f"{name}: 0 measured, {len(rows)} were there" in capsys.readouterr().out
+    assert (out / f"{name}.csv").read_text() == measured
+
+    assert page_of(out) == page_of(out) == (tmp_path / "results.md").read_text(encoding="utf-8")
+    summary = experiment.summary(rows, OUR_NAME)
+    assert any(not np.isnan(line.found.get(OURS, np.nan)) for line in summary.lines)
+
+
+def test_an_interrupted_run_goes_on(
+    tmp_path: Path, model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("score_vs_n", "--quick", "--model", model_path, "--out", tmp_path / "results")
+    add, count = Ledger.add, 0
+
+    def interrupted(self: Ledger, key: tuple[object, ...], values: dict[str, float]) -> dict[str, float]:
+        nonlocal count
+        count += 1
+        if count > 5:
+            raise KeyboardInterrupt
+        return add(self, key, values)
+
+    monkeypatch.setattr(Ledger, "add", interrupted)
+    assert reproduce(*arguments) == 130
+    kept = (tmp_path / "results/score_vs_n.csv").read_text()
+    assert len(kept.splitlines()) == 1 + 5
+    monkeypatch.setattr(Ledger, "add", add)
+    assert reproduce(*arguments) == 0
+    assert (tmp_path / "results/score_vs_n.csv").read_text().startswith(kept)
+
+
+def test_new_weights_are_measured_again_and_rivals_are_kept(
+    tmp_path: Path, model_path: Path, axis_path: Path
+) -> None:
+    network = tmp_path / "mine.safetensors"
+    out = tmp_path / "results"
+    lines = []
+    for weights in (model_path, axis_path):
+        network.write_bytes(weights.read_bytes())
+        assert reproduce("whitening", "--quick", "--model", network, "--out", out) == 0
+        with (out / "whitening.csv").open(newline="") as file:
+            lines.append(list(csv.DictReader(file)))
+    first, second = ({line["method"] for line in found} for found in lines)
+    assert len(first) == len(second)
+    assert {name.split("@")[0] for name in first} == {name.split("@")[0] for name in second}
+    assert len(first & second) == len(first) - 1, "only ours has changed"
+    kept = [line for line in lines[0] if "@" not in line["method"]]
+    assert [line for line in lines[1] if "@" not in line["method"]] == kept, "times and runs included"
+
+
+def test_missing_networks_are_left_out_with_one_line(
+    own_registry: None, tmp_path: Path, model_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("large_n", "heavy_tails", "--quick", "--model", model_path, "--out", tmp_path / "results")
+    assert reproduce(*arguments) == 0
+    errors = capsys.readouterr().err.splitlines()
+    assert sorted(errors) == [
+        f"without {name}: its weights are not in this package"
+        for name in ("attention-d10", "attention-d2", "mixture")
+    ]
+    assert "–" in (tmp_path / "results.md").read_text(encoding="utf-8")
+
+
+def test_networks_take_part_when_they_appear(own_registry: None, tmp_path: Path, model_path: Path) -> None:
+    out = tmp_path / "results"
+    for dim in (2, 10):
+        registry.register(f"attention-d{dim}", save_attention(tmp_path / "core.safetensors", dim, 0))
+    registry.register("mixture", model_path)
+    names = ("large_n", "heavy_tails", "equivariance", "landau")
+    assert reproduce(*names, "--quick", "--model", model_path, "--out", out) == 0
+    for name in names:
+        assert any(m.startswith("attention-d") for m in find(name).ledger(out).rows().entries("method"))
+    heavy = find("heavy_tails").ledger(out).rows()
+    for method in ("attention-d2", "mixture"):
+        before, after = (heavy.where(method=method, steps=steps).mean("score_mse") for steps in (0, 2))
+        assert before != after, "test-time training moves the weights"
+    claim = find("equivariance").summary(find("equivariance").ledger(out).rows(), OUR_NAME).claims[0]
+    assert claim.whose == "paper" and claim.holds
+
+
+def test_the_committed_page_is_that_of_the_committed_files() -> None:
+    folder = ROOT / "docs" / "results"
+    assert page_path(folder).read_text(encoding="utf-8") == page_of(folder)
+
+
+def test_page_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "results").mkdir()
+    assert reproduce("results", "--out", tmp_path / "results") == 0
+    page = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert page.count("not run yet") == len(NAMES)
+    assert "/" not in page.replace("`results/`", ""), "no path of this machine"
+
+
+def test_list_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert reproduce("--list") == 0
+    assert all(name in capsys.readouterr().out for name in NAMES[:1])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no_such_table"], "no experiment 'no_such_table': choose one of equivariance"),
+        ([], "nothing to do"),
+        (["large_n", "--seeds", "0"], "--seeds 0: give at least 1"),
+        (["large_n", "--quick", "--model", "no such model"], "no model 'no such model'"),
+    ],
+)
+def test_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reproduce(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_folder(None, quick=False) as folder:
+        assert folder == Path("results")
+    (tmp_path / "docs" / "results").mkdir(parents=True)
+    with open_folder(None, quick=False) as folder:
+        assert folder == Path("docs/results")
+    with open_folder(None, quick=True) as folder:
+        temporary = folder.parent
+        assert temporary.exists() and tmp_path not in folder.parents
+    assert not temporary.exists()
+
+
+def test_ledger_survives_a_torn_line_and_names_a_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    ledger = Ledger(path, ("n", "method"), ("error",), run="abc")
+    ledger.add((1, "kde"), {"error": 1 / 3})
+    whole = path.read_text()
+    assert whole == "n,method,error,run\n1,kde,0.33333333,abc\n"
+    path.write_text(whole + "2,kd")
+    again = Ledger(path, ("n", "method"), ("error",), run="abc")
+    assert len(again) == 1 and path.read_text() == whole
+    assert again.get(1, "kde") == {"error": 0.33333333} == ledger.get(1, "kde")
+    path.write_text(whole + "2,kde,much,abc\n")
+    with pytest.raises(DataError, match="line 3 is damaged"):
+        Ledger(path, ("n", "method"), ("error",), run="")
+    with pytest.raises(DataError, match="has columns n, method, error, run: move it away"):
+        Ledger(path, ("n",), ("error",))
+
+
+def test_ledger_forgets_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    ledger = Ledger(path, ("method",), ("error",))
+    for name in ("net@1", "net@2", "kde"):
+        ledger.add((name,), {"error": 1.0})
+    assert ledger.forget(lambda key: key["method"] == "net@1") == 1
+    assert Ledger(path, ("method",), ("error",)).rows().entries("method") == ["net", "kde"]
+
+
+def test_summary_says_where_ours_is_worse() -> None:
+    lines = [
+        Line("small", {PUBLISHED: 1.0, OURS: 2.0, KDE: 4.0, GMM: 0.5}),
+        Line("large", {PUBLISHED: 3.0, OURS: 2.0, KDE: 4.0, GMM: float("nan")}),
+        Line("rounding", {PUBLISHED: 0.0, OURS: 1e-20, KDE: 1e-30}),
+    ]
+    summary = Summary("error", lines, reasons={GMM: "it knows"}, floor=1e-16)
+    header, rows = summary.table("default")
+    assert header == ["", "published", "paper's core", "default", "KDE", "GMM-BIC", "ratio"]
+    assert [row[-1] for row in rows] == ["4", "0.5", "1"]
+    assert rows[1][2] == rows[1][5] == "–"
+    assert summary.worse("default") == [
+        "small: default has 2; published has 1 and GMM-BIC has 0.5 (it knows)."
+    ]
+
+
+def test_claims() -> None:
+    assert every("paper", "text", {}).holds is None
+    assert every("paper", "text", {"a": (1.0, 1.0)}).holds is True
+    assert every("paper", "text", {"a": (0.0, 1.0), "b": (float("nan"), 1.0)}).holds is False
+
+
+def test_rows_average_by_name_of_the_network() -> None:
+    rows = Rows(
+        Row({"n": n, "method": method}, {"error": error})
+        for n, method, error in (("8", "net@1", 1.0), ("8", "net@1", 3.0), ("16", "kde", 5.0))
+    )
+    assert rows.where(method="net", n=8).mean("error") == 2.0
+    assert rows.where(method="net").standard_error("error") == pytest.approx(1.0)
+    assert rows.numbers("n") == [8, 16] and rows.entries("method") == ["net", "kde"]
+    assert np.isnan(rows.where(n=4).mean("error"))
+
+
+def test_provenance_names_no_host_and_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = provenance.machine()
+    assert torch.__version__ in said and "/" not in said and platform.node() not in said.split()
+    name = provenance.record_run(tmp_path)
+    assert provenance.record_run(tmp_path) == name
+    assert provenance.read_runs(tmp_path) == {name: (provenance.commit(), said)}
+    monkeypatch.setattr(provenance, "_PACKAGE", tmp_path)
+    assert provenance.commit().startswith("discoformer "), "not in a checkout of this project"
+
+
+def test_fingerprints_tell_weights_apart_in_every_dimension(tmp_path: Path) -> None:
+    paths = [save_attention(tmp_path / f"{seed}.safetensors", 3, seed) for seed in (0, 1)]
+    first, second = (fingerprint(resolve(str(path)).method) for path in paths)
+    assert first != second
+
+
+def test_single_precision_has_the_same_identity(own_registry: None, tmp_path: Path, model_path: Path) -> None:
+    registry.register("attention-d2", save_attention(tmp_path / "core.safetensors", 2, 0))
+    networks = Networks(str(model_path))
+    single, double = networks.core(2), networks.shipped("attention-d2")
+    assert single is not None and double is not None
+    assert single.identity == double.identity
+    assert single.method.dtype == torch.float32 and double.method.dtype == torch.float64
+    assert [found.label for found in networks.for_dim(2, contestants.CORE_SIZE + 1)] == [OUR_NAME]
+
+
+def test_kde_follows_every_map_but_rotations() -> None:
+    errors = equivariance_errors(PEERS["kde-scott"](), dim=2, size=64, trial=2)
+    values = np.array([list(error.values()) for error in errors])
+    assert (values[:4] < 1e-20).all() and (values[4:] > 1e-6).all()
+
+
+def test_heavy_tails_have_the_score_of_their_density() -> None:
+    family = IndependentStudentT(3.0)
+    points = torch.randn(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    points.requires_grad_()
+    log_density, score = family.estimate(points)
+    (gradient,) = torch.autograd.grad(log_density.sum(), points)
+    torch.testing.assert_close(score, gradient)
+    laplace = setting("laplace", 4000).draw(0)
+    assert float(laplace.context.var()) == pytest.approx(2.0, rel=0.15), "scale one"
+    torch.testing.assert_close(laplace.truth.score.abs(), torch.ones_like(laplace.context))
+
+
+def test_the_oracle_bandwidth_is_not_worse_than_scotts(tmp_path: Path, model_path: Path) -> None:
+    assert reproduce("dimension_100", "--quick", "--model", model_path, "--out", tmp_path / "results") == 0
+    rows = find("dimension_100").ledger(tmp_path / "results").rows()
+    oracle, scott = (rows.where(method=method).values("score_mse") for method in (ORACLE, "kde-scott"))
+    assert (oracle <= scott + 1e-12).all()
+
+
+def test_remembered_fits_are_the_fits(model_path: Path) -> None:
+    case = setting("student", 40).draw(0)
+    method = resolve(str(model_path)).method
+    once = Once(method)
+    expected = measure_errors(method, case, "")["score_error"]
+    for _ in range(2):
+        assert measure_errors(once, case, "")["score_error"] == expected
+    other = setting("student", 40).draw(1)
+    assert measure_errors(once, other, "")["score_error"] == measure_errors(method, other, "")["score_error"]
+
+
+def test_ornstein_uhlenbeck_closed_form() -> None:
+    for time in (0.0, 0.5, 2.0):
+        sigma_11, sigma_22, _ = exact_values(time, 1000)
+        decay = np.exp(-2 * time)
+        assert sigma_11 == pytest.approx(1 + (4.25 - 1) * decay)
+        assert sigma_22 == pytest.approx(1 + (0.25 - 1) * decay)
+    entropy = exact_values(20.0, 10**5)[2]
+    assert entropy == pytest.approx(np.log(2 * np.pi * np.e), abs=0.02)
+
+
+@pytest.mark.slow
+def test_everything_quick_with_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the rivals as they are
+    monkeypatch.chdir(tmp_path)
+    assert reproduce("all", "--quick") == 0
+    assert not list(tmp_path.iterdir())
