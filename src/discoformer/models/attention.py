@@ -5,9 +5,11 @@ query therefore never sees another query, the context is encoded once and read m
 reading at the context's own points gives the context stream itself.  Blocks are pre-norm with GELU;
 a linear density head and a linear score head sit on the shared stream.
 
-With ``lift=True`` tokens are [x, |x|^2 / d] and every layer passes on the log-normalizer of its
-softmax, by head and query: the two things the paper's Proposition on exact kernel estimates needs
-and a plain Transformer lacks.
+With ``lift=True`` every head is also the Gaussian kernel of the paper's Proposition: queries and keys
+are lifted by [x, |x|^2], which adds -|x - y|^2 / 2h^2 to the logits, and the stream receives what the
+kernel estimate of that bandwidth knows: its log-normalizer (the log density) and its mean shift (the
+score).  Bandwidths are learned, by head and layer; at the start they cover a decade, so training begins
+with kernel estimates at many scales and learns how to combine them and where to leave them.
 
 Everything here is in the frame's coordinates; `discoformer.models.network.Network` adds the frame.
 """
@@ -30,7 +32,7 @@ __all__ = ["AttentionConfig", "AttentionCore", "AttentionState"]
 
 _CHUNK_ELEMENTS = 2**25  # largest intermediate tensors of a chunked read, in numbers (128 MB of float32)
 
-Memory = tuple[Tensor, Tensor]  # keys and values of one layer, each (..., heads, n, width / heads)
+Memory = tuple[Tensor, Tensor]  # keys and values of one layer, each (..., heads, n, c)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class AttentionConfig:
     dim : number of columns d, fixed by the weights
     layers, width, heads, feedforward : the paper's large model is 6, 256, 8, 1024
     dropout : on the residual branches, in training only
-    lift : give tokens their squared norm and the stream the attention's log-normalizers
+    lift : add a Gaussian kernel to every head, and its log-normalizer and mean shift to the stream
     """
 
     dim: int
@@ -60,7 +62,7 @@ class AttentionState:
 
     Attributes
     ----------
-    memory : keys and values of every layer, each (..., heads, n, width / heads)
+    memory : keys and values of every layer, each (..., heads, n, c)
     hidden : (..., n, width), the context stream after the last layer
     log_weights : (..., 1, 1, n), log sample weights that sum to one, or None
     """
@@ -72,9 +74,6 @@ class AttentionState:
 
 class AttentionCore(nn.Module):
     """Equivariant Transformer with a density head and a score head.
-
-    Matrix products may run in bfloat16 under `torch.autocast`; the embedding, the normalizers, the
-    norms, the residual stream and the heads stay in the precision of the weights.
 
     Examples
     --------
@@ -107,7 +106,7 @@ class AttentionCore(nn.Module):
         hidden = self._embed(context)
         memory = []
         for block in self.blocks:
-            hidden, kept = block(hidden, None, log_weights)
+            hidden, kept = block(hidden, context, None, log_weights)
             memory.append(kept)
         return AttentionState(tuple(memory), hidden, log_weights)
 
@@ -143,8 +142,8 @@ class AttentionCore(nn.Module):
         hidden = self._embed(queries)
         for index, (block, kept) in enumerate(zip(self.blocks, state.memory, strict=True)):
             if index in wanted:
-                maps.append(block.attention_map(hidden, kept))
-            hidden, _ = block(hidden, kept, None)
+                maps.append(block.attention_map(hidden, queries, kept))
+            hidden, _ = block(hidden, queries, kept, None)
         return maps[0] if layer is not None else torch.stack(maps, -4)
 
     def _embed(self, points: Tensor) -> Tensor:
@@ -155,20 +154,18 @@ class AttentionCore(nn.Module):
             )
         if self.config.lift:
             points = torch.cat([points, points.square().mean(-1, keepdim=True)], -1)
-        with _full_precision(points):
-            hidden: Tensor = self.embed(points)
+        hidden: Tensor = self.embed(points)
         return hidden
 
     def _stream(self, state: AttentionState, queries: Tensor) -> Tensor:
         hidden = self._embed(queries)
         for block, kept in zip(self.blocks, state.memory, strict=True):
-            hidden, _ = block(hidden, kept, state.log_weights)
+            hidden, _ = block(hidden, queries, kept, state.log_weights)
         return hidden
 
     def _heads(self, hidden: Tensor) -> Estimate[Tensor]:
-        with _full_precision(hidden):
-            hidden = self.norm(hidden)
-            return Estimate(self.density_head(hidden).squeeze(-1), self.score_head(hidden))
+        hidden = self.norm(hidden)
+        return Estimate(self.density_head(hidden).squeeze(-1), self.score_head(hidden))
 
 
 class _Block(nn.Module):
@@ -178,11 +175,12 @@ class _Block(nn.Module):
         super().__init__()
         width = config.width
         self.heads = config.heads
+        self.scale = 1 / math.sqrt(width // config.heads)
         self.attention_norm = nn.LayerNorm(width)
         self.query = nn.Linear(width, width)
         self.key_value = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
-        self.normalizer = nn.Linear(config.heads, width, bias=False) if config.lift else None
+        self.kernel = _Kernel(config) if config.lift else None
         self.feedforward_norm = nn.LayerNorm(width)
         self.feedforward = nn.Sequential(
             nn.Linear(width, config.feedforward), nn.GELU(), nn.Linear(config.feedforward, width)
@@ -192,33 +190,82 @@ class _Block(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, hidden: Tensor, memory: Memory | None, log_weights: Tensor | None
+        self, hidden: Tensor, points: Tensor, memory: Memory | None, log_weights: Tensor | None
     ) -> tuple[Tensor, Memory]:
-        """Advance a stream (..., m, width) attending to ``memory``, or to itself if that is None."""
+        """Advance a stream (..., m, width) at points (..., m, d), attending to ``memory`` or to itself."""
         normed = self.attention_norm(hidden)
         if memory is None:
-            keys, values = self.key_value(normed).chunk(2, -1)
-            memory = self._split(keys), self._split(values)
-        query = self._split(self.query(normed))
-        attended, normalizers = _attend(query, *memory, log_weights, normalize=self.normalizer is not None)
-        update = self.out(attended.transpose(-3, -2).flatten(-2))
-        if self.normalizer is not None and normalizers is not None:
-            with _full_precision(hidden):
-                update = update + self.normalizer(normalizers.mT)
+            keys, values = map(self._split, self.key_value(normed).chunk(2, -1))
+            memory = (keys, values) if self.kernel is None else self.kernel.remember(keys, values, points)
+        attended, normalizers = _attend(
+            self._queries(normed, points), *memory, log_weights, self.scale, normalize=self.kernel is not None
+        )
+        own = attended[..., : hidden.shape[-1] // self.heads]
+        update = self.out(own.transpose(-3, -2).flatten(-2))
+        if self.kernel is not None and normalizers is not None:
+            update = update + self.kernel(attended[..., own.shape[-1] :], normalizers, points)
         hidden = hidden + self.dropout(update)
         return hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden))), memory
 
-    def attention_map(self, hidden: Tensor, memory: Memory) -> Tensor:
-        """Softmax weights (..., heads, m, n) of a stream (..., m, width) on the memory."""
-        return _logits(self._split(self.query(self.attention_norm(hidden))), memory[0], None).softmax(-1)
+    def attention_map(self, hidden: Tensor, points: Tensor, memory: Memory) -> Tensor:
+        """Softmax weights (..., heads, m, n) of a stream (..., m, width) at points (..., m, d)."""
+        query = self._queries(self.attention_norm(hidden), points)
+        return _logits(query, memory[0], None, self.scale).softmax(-1)
+
+    def _queries(self, normed: Tensor, points: Tensor) -> Tensor:
+        query = self._split(self.query(normed))
+        return query if self.kernel is None else self.kernel.ask(query, points, self.scale)
 
     def _split(self, tensor: Tensor) -> Tensor:
         """(..., n, width) to (..., heads, n, width / heads)."""
         return tensor.reshape(*tensor.shape[:-1], self.heads, -1).transpose(-3, -2)
 
 
+class _Kernel(nn.Module):
+    """The Gaussian kernels of a layer, one bandwidth h a head, as further columns of its attention.
+
+    With [x / h^2, -1 / 2h^2] beside a query and [y, |y|^2] beside a key the logits gain
+    -|x - y|^2 / 2h^2 up to a term of x alone, and with y beside a value the head's output holds the
+    kernel's local mean.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__()
+        spread = torch.logspace(-1, 0, config.heads) * config.dim**0.25
+        self.log_bandwidth = nn.Parameter(spread.log())
+        self.normalizer = nn.Linear(config.heads, config.width, bias=False)
+        self.shift = nn.Linear(config.heads * config.dim, config.width, bias=False)
+
+    @property
+    def bandwidth(self) -> Tensor:
+        """(heads, 1, 1)."""
+        return self.log_bandwidth.exp()[:, None, None]
+
+    def remember(self, keys: Tensor, values: Tensor, points: Tensor) -> Memory:
+        """Widen keys and values (..., heads, n, c) at points (..., n, d) to c + d + 1 columns."""
+        column = points.unsqueeze(-3).expand(*keys.shape[:-1], -1)
+        square = column.square().sum(-1, keepdim=True)
+        return torch.cat([keys, column, square], -1), torch.cat(
+            [values, column, torch.zeros_like(square)], -1
+        )
+
+    def ask(self, query: Tensor, points: Tensor, scale: float) -> Tensor:
+        """Widen queries (..., heads, m, c) at points (..., m, d); ``scale`` multiplies all logits later."""
+        precision = 1 / (scale * self.bandwidth.square())
+        column = (points.unsqueeze(-3) * precision).expand(*query.shape[:-1], -1)
+        return torch.cat([query, column, (-0.5 * precision).expand(*query.shape[:-1], 1)], -1)
+
+    def forward(self, mean: Tensor, normalizers: Tensor, points: Tensor) -> Tensor:
+        """What the stream (..., m, width) gains from local means (..., heads, m, d + 1) and normalizers."""
+        shift = (mean[..., :-1] - points.unsqueeze(-3)) / self.bandwidth
+        square = points.square().sum(-1).unsqueeze(-2)  # the term of x alone
+        log_density = normalizers - 0.5 * square / self.bandwidth.squeeze(-1).square()
+        gain: Tensor = self.normalizer(log_density.mT) + self.shift(shift.transpose(-3, -2).flatten(-2))
+        return gain
+
+
 def _attend(
-    query: Tensor, keys: Tensor, values: Tensor, log_weights: Tensor | None, *, normalize: bool
+    query: Tensor, keys: Tensor, values: Tensor, log_weights: Tensor | None, scale: float, *, normalize: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Attention output (..., heads, m, c) and, if asked to ``normalize``, log-normalizers (..., heads, m).
 
@@ -231,35 +278,34 @@ def _attend(
         return tensor.expand(*batch, *tensor.shape[-3:]).reshape(-1, *tensor.shape[-3:])
 
     inputs = flat(query), flat(keys), flat(values), None if log_weights is None else flat(log_weights)
-    with _full_precision(query):  # the inputs are in their precision already, and the weights stay in theirs
-        if not normalize:
-            attended = scaled_dot_product_attention(*inputs)
-            return attended.reshape(*batch, *attended.shape[1:]), None
-        # The public function keeps its log-normalizer to itself.  `torch.nn.attention.sdpa_kernel`,
-        # which turns the fused kernels off there (for second derivatives), turns them off here too.
-        fused = query.device.type == "cpu" and torch.backends.cuda.flash_sdp_enabled()
-        attention = _FusedAttention.apply if fused else _explicit_attention
-        attended, normalizers = attention(*inputs)
-        if log_weights is None:
-            normalizers = normalizers - math.log(keys.shape[-2])
+    if not normalize:
+        attended = scaled_dot_product_attention(*inputs, scale=scale)
+        return attended.reshape(*batch, *attended.shape[1:]), None
+    # The public function keeps its log-normalizer to itself.  `torch.nn.attention.sdpa_kernel`,
+    # which turns the fused kernels off there (for second derivatives), turns them off here too.
+    fused = query.device.type == "cpu" and torch.backends.cuda.flash_sdp_enabled()
+    attention = _FusedAttention.apply if fused else _explicit_attention
+    attended, normalizers = attention(*inputs, scale)
+    if log_weights is None:
+        normalizers = normalizers - math.log(keys.shape[-2])
     return attended.reshape(*batch, *attended.shape[1:]), normalizers.reshape(*batch, *normalizers.shape[1:])
 
 
-def _logits(query: Tensor, keys: Tensor, bias: Tensor | None) -> Tensor:
-    logits = (query / math.sqrt(query.shape[-1])) @ keys.mT
+def _logits(query: Tensor, keys: Tensor, bias: Tensor | None, scale: float) -> Tensor:
+    logits = (query * scale) @ keys.mT
     return logits if bias is None else logits + bias
 
 
 def _explicit_attention(
-    query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None
+    query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, scale: float
 ) -> tuple[Tensor, Tensor]:
     """Attention and logsumexp of the logits in plain operations, a bounded number of rows at a time."""
     rows = max(1, _CHUNK_ELEMENTS // math.prod((*query.shape[:-2], keys.shape[-2])))
     attended, normalizers = [], []
     for part in query.split(rows, -2):
-        logits = _logits(part, keys, bias)
+        logits = _logits(part, keys, bias, scale)
         normalizers.append(logits.logsumexp(-1))
-        attended.append((logits - normalizers[-1].unsqueeze(-1)).exp().to(values.dtype) @ values)
+        attended.append((logits - normalizers[-1].unsqueeze(-1)).exp() @ values)
     return torch.cat(attended, -2), torch.cat(normalizers, -1)
 
 
@@ -273,11 +319,12 @@ class _FusedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None
+        ctx: Any, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, scale: float
     ) -> tuple[Tensor, Tensor]:
         output, normalizers = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            query, keys, values, attn_mask=bias
+            query, keys, values, attn_mask=bias, scale=scale
         )
+        ctx.scale = scale
         ctx.save_for_backward(query, keys, values, bias, output, normalizers)
         return output, normalizers
 
@@ -290,7 +337,7 @@ class _FusedAttention(torch.autograd.Function):
         def widen(tensor: Tensor, column: float) -> Tensor:
             return nn.functional.pad(tensor, (0, 1), value=column)
 
-        outer = torch.cat([outer, normalizer_gradient.unsqueeze(-1).to(outer.dtype)], -1)
+        outer = torch.cat([outer, normalizer_gradient.unsqueeze(-1)], -1)
         widened = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
             outer,
             widen(query, 0.0),
@@ -301,11 +348,6 @@ class _FusedAttention(torch.autograd.Function):
             0.0,
             False,
             attn_mask=bias,
-            scale=1 / math.sqrt(query.shape[-1]),
+            scale=ctx.scale,
         )
-        return *(gradient[..., :-1] for gradient in widened), None
-
-
-def _full_precision(tensor: Tensor) -> torch.autocast:
-    """Switch `torch.autocast` off for a while."""
-    return torch.autocast(tensor.device.type, enabled=False)
+        return *(gradient[..., :-1] for gradient in widened), None, None

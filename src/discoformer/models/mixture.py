@@ -38,6 +38,7 @@ from discoformer.models.student import StudentMixture
 __all__ = ["MixtureConfig", "MixtureCore"]
 
 _SCALARS = 7  # decisions of a slot beside merging and shrinkage
+_GATE = 5  # the place of the gate among them
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,12 @@ class SlotLayer(nn.Module):
         self.feedforward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
         self.norm_decide = nn.RMSNorm(width)
         self.decide = nn.Linear(width, _SCALARS + heads + self.targets)
-        # Start as expectation-maximization: no merging, light shrinkage, Gaussian tails.
+        # Start as expectation-maximization: no merging, light shrinkage, Gaussian tails; and axis-aligned
+        # where it can: to open the gate for wrong axes is learned sooner than to close it for right ones.
         nn.init.zeros_(self.decide.weight)
         nn.init.zeros_(self.decide.bias)
         with torch.no_grad():
+            self.decide.bias[_GATE] = -1.5
             self.decide.bias[_SCALARS : _SCALARS + heads] = -4.0
             self.decide.bias[_SCALARS + heads :] = -1.0
 
