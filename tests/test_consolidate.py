@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from sklearn.mixture import GaussianMixture
 
-from discoformer.models.consolidate import _costs, _merge, consolidate, converge, drop_dead
+from discoformer.models.consolidate import _cheapest, _costs, _merge, consolidate, converge, drop_dead
 from discoformer.models.sample import InMemory
 from discoformer.models.student import StudentMixture
 from discoformer.priors import GMMPrior
@@ -49,7 +49,7 @@ def test_the_number_of_modes_is_found() -> None:
 def test_a_union_keeps_weight_mean_and_covariance() -> None:
     x = points()
     before = start(x, 4)
-    after = drop_dead(_merge(before, _costs(before), torch.tensor([True])))
+    after = drop_dead(_merge(before, *_cheapest(_costs(before), torch.tensor([True]))))
 
     def moments(m: StudentMixture) -> tuple[torch.Tensor, ...]:
         w = m.log_weight.exp()[..., None]

@@ -59,7 +59,7 @@ def consolidate(
         going = (waited < patience) & (count > 1)
         if not bool(going.any()):
             return drop_dead(best)
-        mixture = drop_dead(_merge(mixture, _costs(mixture), going))
+        mixture = drop_dead(_merge(mixture, *_cheapest(_costs(mixture), going)))
 
 
 def converge(
@@ -119,17 +119,17 @@ def _merge_cheap(mixture: StudentMixture, most: Tensor) -> StudentMixture:
         going = costs.flatten(-2).amin(-1) < most
         if not bool(going.any()):
             return mixture
-        mixture = _merge(mixture, costs, going)
-        costs = _costs(mixture)
+        rows, a, b = _cheapest(costs, going)
+        mixture = _merge(mixture, rows, a, b)
+        new = _union_costs(_take(mixture, rows.unsqueeze(1), a.unsqueeze(1)), _take(mixture, rows))
+        costs[rows, a], costs[rows, :, a] = new, new
+        costs[rows, b], costs[rows, :, b] = torch.inf, torch.inf
+        costs[rows, a, a] = torch.inf
 
 
-def _merge(mixture: StudentMixture, costs: Tensor, going: Tensor) -> StudentMixture:
-    """Where ``going`` (B,), replace the two slots whose union costs the least by their union."""
-    rows = going.nonzero()[:, 0]
-    size = costs.shape[-1]
-    pair = costs[rows].flatten(-2).argmin(-1)
-    a, b = pair // size, pair % size
-    first, second = mixture.map(lambda t: t[rows, a]), mixture.map(lambda t: t[rows, b])
+def _merge(mixture: StudentMixture, rows: Tensor, a: Tensor, b: Tensor) -> StudentMixture:
+    """In some rows of the batch, replace slots a and b by their union, at the place of a."""
+    first, second = _take(mixture, rows, a), _take(mixture, rows, b)
     share, scale = _union(first, second)
     result = mixture.map(Tensor.clone)
     result.log_weight[rows, a] = torch.logaddexp(first.log_weight, second.log_weight)
@@ -140,19 +140,34 @@ def _merge(mixture: StudentMixture, costs: Tensor, going: Tensor) -> StudentMixt
     return result
 
 
-def _costs(mixture: StudentMixture) -> Tensor:
-    """What the union of two slots costs (B, M, M), twice the loss of mean log likelihood (Runnalls).
+def _take(mixture: StudentMixture, *index: Tensor) -> StudentMixture:
+    """Some rows of the batch, or some slots of them."""
+    return mixture.map(lambda tensor: tensor[index])
 
-    (w_a + w_b) log det S_ab - w_a log det S_a - w_b log det S_b for a < b, and infinite elsewhere.
+
+def _cheapest(costs: Tensor, going: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows of the batch (k,) where ``going`` (B,), and there the two slots (k,) whose union costs least."""
+    rows = going.nonzero()[:, 0]
+    pair = costs[rows].flatten(-2).argmin(-1)
+    return rows, pair // costs.shape[-1], pair % costs.shape[-1]
+
+
+def _costs(mixture: StudentMixture) -> Tensor:
+    """What unions cost (B, M, M); infinite on the diagonal."""
+    costs = _union_costs(mixture.map(lambda t: t.unsqueeze(2)), mixture.map(lambda t: t.unsqueeze(1)))
+    costs.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+    return costs
+
+
+def _union_costs(first: StudentMixture, second: StudentMixture) -> Tensor:
+    """What the union of two slots costs (...): twice the loss of mean log likelihood (Runnalls).
+
+    (w_a + w_b) log det S_ab - w_a log det S_a - w_b log det S_b, and infinite if a slot is dead.
     """
-    first, second = mixture.map(lambda t: t.unsqueeze(2)), mixture.map(lambda t: t.unsqueeze(1))
-    weight = mixture.log_weight.exp()
-    single = weight * _log_det(mixture.scale)
-    both = weight.unsqueeze(-1) + weight.unsqueeze(-2)
-    costs = both * _log_det(_union(first, second)[1]) - single.unsqueeze(-1) - single.unsqueeze(-2)
-    living = _living(mixture)
-    allowed = (living.unsqueeze(-1) & living.unsqueeze(-2)).triu(1)
-    return costs.masked_fill(~allowed, torch.inf)
+    one, other = first.log_weight.exp(), second.log_weight.exp()
+    costs = (one + other) * _log_det(_union(first, second)[1])
+    costs = costs - one * _log_det(first.scale) - other * _log_det(second.scale)
+    return costs.masked_fill(~(_living(first) & _living(second)), torch.inf)
 
 
 def _union(first: StudentMixture, second: StudentMixture) -> tuple[Tensor, Tensor]:
