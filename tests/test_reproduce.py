@@ -2,6 +2,7 @@
 
 import csv
 import platform
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from discoformer.baselines.mixtures import GaussianMixtureBIC
 from discoformer.checks import DataError
 from discoformer.cli import main
 from discoformer.comparison import PEERS
-from discoformer.experiments import NAMES, contestants, find, provenance
+from discoformer.experiments import NAMES, contestants, find, maps, provenance, relative_fisher, runtime
 from discoformer.experiments.contestants import Networks, fingerprint
 from discoformer.experiments.dimension_100 import ORACLE
 from discoformer.experiments.equivariance import equivariance_errors
@@ -31,6 +32,7 @@ from discoformer.resolve import resolve
 
 ROOT = Path(__file__).parent.parent
 OUR_NAME = "whiten"  # of the file behind the fixture model_path
+PICTURES = ("attention_kde", "attention_heads", "quiver", "relative_fisher", "sdkde_overview", "runtime")
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +151,7 @@ def test_networks_take_part_when_they_appear(own_registry: None, tmp_path: Path,
     for dim in (2, 10):
         registry.register(f"attention-d{dim}", save_attention(tmp_path / "core.safetensors", dim, 0))
     registry.register("mixture", model_path)
-    names = ("large_n", "heavy_tails", "equivariance", "landau")
+    names = ("large_n", "heavy_tails", "equivariance", "landau", *PICTURES)
     assert reproduce(*names, "--quick", "--model", model_path, "--out", out) == 0
     for name in names:
         assert any(m.startswith("attention-d") for m in find(name).ledger(out).rows().entries("method"))
@@ -157,8 +159,38 @@ def test_networks_take_part_when_they_appear(own_registry: None, tmp_path: Path,
     for method in ("attention-d2", "mixture"):
         before, after = (heavy.where(method=method, steps=steps).mean("score_mse") for steps in (0, 2))
         assert before != after, "test-time training moves the weights"
+    heads = find("attention_heads").ledger(out).rows().where(method="attention-d2")
+    assert heads.entries("head") == ["mean", "0", "1"]
     claim = find("equivariance").summary(find("equivariance").ledger(out).rows(), OUR_NAME).claims[0]
     assert claim.whose == "paper" and claim.holds
+
+
+def test_every_table_and_figure_of_the_paper_has_an_experiment() -> None:
+    found: dict[str, set[int]] = {"Table": set(), "Figure": set()}
+    for name in NAMES:
+        for kind, numbers in re.findall(r"(Table|Figure)s? (\d+(?: and \d+)?)", find(name).source):
+            found[kind] |= set(map(int, numbers.split(" and ")))
+    assert found == {"Table": set(range(1, 7)), "Figure": set(range(1, 16))}
+
+
+def test_quick_and_full_results_are_never_in_one_folder(
+    tmp_path: Path, model_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results"
+    arguments = ("whitening", "--model", model_path, "--out", out)
+    assert reproduce(*arguments, "--quick") == 0
+    assert "no results" in (tmp_path / "results.md").read_text(encoding="utf-8")
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    assert reproduce(*arguments) == 2
+    assert "holds results of --quick: remove it" in capsys.readouterr().err
+    runs = out / provenance.RUNS
+    runs.write_text(runs.read_text().replace("quick", "full"))
+    files[runs] = runs.read_bytes()
+    assert reproduce(*arguments, "--quick") == 2
+    assert "holds results of full size: give --quick another --out" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == files
+    assert reproduce("results", "--out", out) == 0
+    assert "no results" not in (tmp_path / "results.md").read_text(encoding="utf-8")
 
 
 def test_the_committed_page_is_that_of_the_committed_files() -> None:
@@ -186,7 +218,7 @@ def test_list_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no_such_table"], "no experiment 'no_such_table': choose one of equivariance"),
+        (["no_such_table"], "no experiment 'no_such_table': choose one of attention_kde"),
         ([], "nothing to do"),
         (["large_n", "--seeds", "0"], "--seeds 0: give at least 1"),
         (["large_n", "--quick", "--model", "no such model"], "no model 'no such model'"),
@@ -272,9 +304,9 @@ def test_rows_average_by_name_of_the_network() -> None:
 def test_provenance_names_no_host_and_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = provenance.machine()
     assert torch.__version__ in said and "/" not in said and platform.node() not in said.split()
-    name = provenance.record_run(tmp_path)
-    assert provenance.record_run(tmp_path) == name
-    assert provenance.read_runs(tmp_path) == {name: (provenance.commit(), said)}
+    name = provenance.record_run(tmp_path, quick=True)
+    assert provenance.record_run(tmp_path, quick=True) == name
+    assert provenance.read_runs(tmp_path) == {name: (provenance.commit(), said, "quick")}
     monkeypatch.setattr(provenance, "_PACKAGE", tmp_path)
     assert provenance.commit().startswith("discoformer "), "not in a checkout of this project"
 
@@ -339,6 +371,66 @@ def test_ornstein_uhlenbeck_closed_form() -> None:
         assert sigma_22 == pytest.approx(1 + (0.25 - 1) * decay)
     entropy = exact_values(20.0, 10**5)[2]
     assert entropy == pytest.approx(np.log(2 * np.pi * np.e), abs=0.02)
+
+
+def test_maps_are_shares_and_those_of_mixtures_are_symmetric(tmp_path: Path, model_path: Path) -> None:
+    sample = setting("student", 60).draw(0).context
+    core = resolve(str(save_attention(tmp_path / "core.safetensors", 2, 0))).method
+    mixture = resolve(str(model_path)).method
+    for method, shape in ((core, (1, 2)), (mixture, (1, 1))):
+        found = maps.maps_of(method, sample)
+        assert found.shape == (*shape, 60, 60) and maps.map_shape(method) == shape
+        assert (found >= 0).all()
+        torch.testing.assert_close(found.sum(-1), torch.ones(*shape, 60, dtype=torch.float64))
+    torch.testing.assert_close(found, found.mT)
+    with pytest.raises(DataError, match="neither attention nor components"):
+        maps.maps_of(PEERS["kde-scott"](), sample)
+
+
+def test_scotts_map_gives_the_score_of_scotts_estimate() -> None:
+    sample = setting("laplace", 50).draw(0).context
+    bandwidth = sample.std(0) * 50 ** (-1 / 6)
+    shift = maps.scott_kernel(sample) @ sample - sample
+    torch.testing.assert_close(shift / bandwidth.square(), PEERS["kde-scott"]().fit(sample).score(sample))
+
+
+def test_maps_know_kernels_distances_and_directions() -> None:
+    sample = setting("student", 80).draw(0).context
+    points = maps.whitened(sample)
+    for bandwidth in maps.BANDWIDTHS[::8]:
+        best, found = maps.best_kernel(maps.kernel_map(points, bandwidth), sample)
+        assert found == bandwidth and best == pytest.approx(1)
+    assert maps.reach_and_pull(torch.eye(80, dtype=torch.float64), sample)[0] == pytest.approx(0, abs=1e-12)
+    farthest = torch.cdist(points, points).argmax(1)
+    assert maps.reach_and_pull(torch.eye(80, dtype=torch.float64)[farthest], sample)[0] > 1
+    same = torch.zeros(80, 80, dtype=torch.float64)
+    same[:, 7] = 1
+    assert maps.reach_and_pull(same, sample)[1] == pytest.approx(float(points[7].norm()))
+    assert sorted(maps.neighbour_order(points).tolist()) == list(range(80))
+
+
+def test_relative_fisher_truth_is_that_of_many_points() -> None:
+    f, g = relative_fisher.pair()
+    x = f.sample(200_000, torch.Generator().manual_seed(0))
+    terms = (f.score(x) - g.score(x)).square().sum(-1)
+    assert float(terms.mean()) == pytest.approx(relative_fisher.true_value(), rel=0.02)
+
+
+def test_runtime_fits_the_larger_sizes() -> None:
+    times = {float(n): 1.0 if n < runtime.FITTED else (n / 1024) ** 1.5 for n in (256, 1024, 2048, 4096)}
+    assert runtime.slope(times) == pytest.approx(1.5)
+    assert np.isnan(runtime.slope({256.0: 1.0, 512.0: 2.0}))
+    rows = Rows(
+        Row({"d": "2", "n": str(n), "repeat": "0", "method": method}, {"seconds": seconds})
+        for n in (1024, 4096, runtime.OUT_OF_MEMORY)
+        for method, seconds in (
+            (OUR_NAME, n / 1e3),
+            ("kde-scott", n**2 / 1e6),
+            (runtime.core_name(2), n**1.5 / 1e5),
+        )
+    )
+    claims = runtime.EXPERIMENT.summary(rows, OUR_NAME).claims
+    assert [claim.holds for claim in claims] == [True, False, True, False, True]
 
 
 @pytest.mark.slow

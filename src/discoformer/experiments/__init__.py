@@ -18,18 +18,25 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "find"]
 
 NAMES = (
+    "attention_kde",
     "equivariance",
+    "quiver",
     "score_vs_n",
     "score_vs_modes",
     "large_n",
     "heavy_tails",
     "dimension_100",
     "whitening",
+    "relative_fisher",
     "divergences",
+    "sdkde_overview",
+    "sdkde_histogram",
     "sdkde",
     "entropy_fisher",
     "landau",
+    "attention_heads",
     "score_matching",
+    "runtime",
     "bkw",
     "ornstein_uhlenbeck",
 )

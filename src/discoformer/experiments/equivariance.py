@@ -194,7 +194,7 @@ def figure(rows: Rows, context: Context) -> Figure:
 EXPERIMENT = Experiment(
     name="equivariance",
     title="Equivariance",
-    source="Table 1",
+    source="Table 1, Figure 2",
     shows="How far the answers are from following the data under affine maps and reordering.",
     keys=("map", "d", "n", "seed", "method"),
     values=("log_density", "score"),

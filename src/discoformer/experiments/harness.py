@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from discoformer.cli.show import print_table, track
 from discoformer.experiments.contestants import Networks
 from discoformer.experiments.ledger import Ledger, Rows
-from discoformer.experiments.provenance import record_run
+from discoformer.experiments.provenance import check_sizes, record_run
 from discoformer.experiments.summary import Summary
 from discoformer.io import replacing
 from discoformer.plots import STYLE
@@ -108,13 +108,14 @@ class Experiment:
 
 def reproduce(experiment: Experiment, context: Context) -> int:
     """Measure what is missing and draw the figure; returns the number of rows that were measured."""
+    check_sizes(context.folder, quick=context.quick)
     jobs = list(experiment.run(context))
     ledger = experiment.ledger(context.folder)
     ledger.forget(context.networks.is_stale)
     missing = [job for job in jobs if not all(key in ledger for key in job.keys)]
     before = len(ledger)
     if missing:
-        ledger.run = record_run(context.folder)
+        ledger.run = record_run(context.folder, quick=context.quick)
         context.scratch.mkdir(parents=True, exist_ok=True)
     for job in track(missing, experiment.name):
         for key, values in zip(job.keys, job.measure(), strict=True):

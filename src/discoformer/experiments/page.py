@@ -11,7 +11,7 @@ from pathlib import Path
 
 from discoformer.experiments import NAMES, find
 from discoformer.experiments.harness import Experiment
-from discoformer.experiments.provenance import read_runs
+from discoformer.experiments.provenance import QUICK, read_runs
 from discoformer.experiments.summary import OURS, Claim, Summary
 from discoformer.io import replacing
 
@@ -33,6 +33,10 @@ files in `{folder}/`; `discoformer reproduce NAME` measures what is missing in o
 - *ratio*: the default over the best rival measured here; below one is better
 
 A dash is what was not measured: the paper prints no number, or the weights are not in the package.
+Figure 2 of the paper is a listing, the forward pass; Table 1 measures what it is for.
+"""
+QUICK_NOTE = """\
+**From `--quick`**: tiny sizes, to see that everything runs. These numbers are no results.
 """
 
 
@@ -69,7 +73,8 @@ def page_of(folder: Path) -> str:
         link = f"[`{name}`](#{_anchor(experiment.title)})"
         overview.append([link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse])
         sections.append(_section(experiment, summary, folder, len(rows)))
-    return "\n".join([INTRODUCTION.format(folder=folder.name), *_markdown(overview), "", *sections])
+    notes = [QUICK_NOTE] if any(run.sizes == QUICK for run in read_runs(folder).values()) else []
+    return "\n".join([INTRODUCTION.format(folder=folder.name), *notes, *_markdown(overview), "", *sections])
 
 
 def _section(experiment: Experiment, summary: Summary, folder: Path, count: int) -> str:
@@ -92,7 +97,7 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
         parts += [f"![{experiment.title}: {experiment.shows}]({folder.name}/{picture.name})", ""]
     runs = read_runs(folder)
     used = [runs[run] for run in experiment.ledger(folder).runs() if run in runs]
-    where = "; ".join(f"{commit} on {machine}" for commit, machine in used)
+    where = "; ".join(f"{run.commit} on {run.machine}" for run in used)
     file = f"{experiment.name}.csv"
     parts += [
         f"{count} measurements in [{file}]({folder.name}/{file}), made at {where or 'an unknown commit'}.",

@@ -10,13 +10,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from discoformer.experiments.contestants import CORE_NAME
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.quiver import Quiver
 
-__all__ = ["GREY", "curve", "finish", "panels", "style_of", "title_of"]
+__all__ = ["GREY", "arrows", "curve", "finish", "panels", "style_of", "title_of"]
 
 _BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 _BLUE, _RED, _PINK, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7A7A7A"
@@ -70,13 +73,15 @@ def title_of(method: str) -> str:
     return method
 
 
-def panels(count: int, *, columns: int | None = None, width: float = 4.4) -> tuple[Figure, list[Axes]]:
-    """A figure with panels side by side."""
+def panels(
+    count: int, *, columns: int | None = None, width: float = 4.4, height: float = 3.7
+) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side; maps of one scale need more height than width."""
     from matplotlib.figure import Figure
 
     columns = min(count, columns or count)
     lines = -(-count // columns)
-    figure = Figure(figsize=(max(6.0, width * columns), 3.7 * lines), layout="constrained")
+    figure = Figure(figsize=(max(6.0, width * columns), height * lines), layout="constrained")
     axes = list(figure.subplots(lines, columns, squeeze=False).flat)
     for spare in axes[count:]:
         spare.set_axis_off()
@@ -97,6 +102,23 @@ def curve(
     if published:
         style |= {"markerfacecolor": "white", "linewidth": 0.9, "markersize": 6, "zorder": 2}
     axes.plot(list(points), list(points.values()), label=label or title_of(method), **style)
+
+
+def arrows(axes: Axes, points: Tensor, vectors: Tensor, *, unit: float, **style: Any) -> Quiver:
+    """Arrows at points (m, 2) of a map whose axes have one scale; a vector of length ``unit`` is one long."""
+    style = {"color": GREY, "width": 0.006, **style}
+    if "values" in style:
+        values = style.pop("values").numpy()
+        del style["color"]
+        drawn = axes.quiver(*points.T.numpy(), *vectors.T.numpy(), values, **_in_data_units(unit), **style)
+    else:
+        drawn = axes.quiver(*points.T.numpy(), *vectors.T.numpy(), **_in_data_units(unit), **style)
+    axes.set_aspect("equal")
+    return drawn
+
+
+def _in_data_units(unit: float) -> dict[str, Any]:
+    return {"angles": "xy", "scale_units": "xy", "scale": unit}
 
 
 def finish(

@@ -1,7 +1,8 @@
 """Where numbers come from: the commit and the machine, kept beside them in `runs.csv`.
 
 Every line of a results file names its run, six digits; `runs.csv` in the same folder says which commit of
-the project and which kind of machine that was.  No names of hosts, users or paths.
+the project and which kind of machine that was, and whether the sizes were full or those of ``--quick``: a
+folder holds one kind only.  No names of hosts, users or paths.
 """
 
 from __future__ import annotations
@@ -12,16 +13,27 @@ import os
 import platform
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 import discoformer
+from discoformer.checks import DataError
 from discoformer.io import replacing
 
-__all__ = ["RUNS", "commit", "machine", "read_runs", "record_run"]
+__all__ = ["QUICK", "RUNS", "Run", "check_sizes", "commit", "machine", "read_runs", "record_run"]
 
 RUNS = "runs.csv"
+FULL, QUICK = "full", "quick"
 _PACKAGE = Path(discoformer.__file__).parent
+
+
+class Run(NamedTuple):
+    """Commit, machine and sizes ("full" or "quick") of a run."""
+
+    commit: str
+    machine: str
+    sizes: str
 
 
 def commit() -> str:
@@ -53,9 +65,18 @@ def machine() -> str:
     return f"{processor}, {os.cpu_count()} cores, torch {torch.__version__}"
 
 
-def record_run(folder: Path) -> str:
+def check_sizes(folder: Path, *, quick: bool) -> None:
+    """Refuse a folder with measurements of the other kind, so that tiny ones never pass for results."""
+    kinds = {run.sizes for run in read_runs(folder).values()}
+    if quick and FULL in kinds:
+        raise DataError(f"{folder} holds results of full size: give --quick another --out, or none")
+    if not quick and QUICK in kinds:
+        raise DataError(f"{folder} holds results of --quick: remove it, or give another --out")
+
+
+def record_run(folder: Path, *, quick: bool) -> str:
     """The name of a run of this commit on this machine, which `runs.csv` of the folder then holds."""
-    said = (commit(), machine())
+    said = Run(commit(), machine(), QUICK if quick else FULL)
     name = hashlib.sha256("|".join(said).encode()).hexdigest()[:6]
     known = read_runs(folder)
     if name not in known:
@@ -63,18 +84,18 @@ def record_run(folder: Path) -> str:
         known[name] = said
         with replacing(folder / RUNS) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["run", "commit", "machine"])
+            writer.writerow(["run", *Run._fields])
             writer.writerows([key, *values] for key, values in known.items())
     return name
 
 
-def read_runs(folder: Path) -> dict[str, tuple[str, str]]:
-    """Commit and machine of the runs that a folder holds, by name."""
+def read_runs(folder: Path) -> dict[str, Run]:
+    """The runs that a folder holds, by name."""
     path = folder / RUNS
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
-        return {line["run"]: (line["commit"], line["machine"]) for line in csv.DictReader(file)}
+        return {line.pop("run"): Run(**line) for line in csv.DictReader(file)}
 
 
 def _git(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""Appendix: score matching, which trains a network for every data set, against one that is trained once.
+"""Figure 14: score matching, which trains a network for every data set, against one that is trained once.
 
 A mixture of two Gaussians in the plane, n = 1000.  Score matching trains for 10, 100 and 1000 steps
 (4 hidden layers of 128, SiLU, AdamW 1e-3, clipped gradient, a = 0.05, in the coordinates of the data); the
@@ -133,7 +133,7 @@ def figure(rows: Rows, context: Context) -> Figure:
 EXPERIMENT = Experiment(
     name="score_matching",
     title="Score matching, one network per data set",
-    source="Appendix D",
+    source="Figure 14",
     shows="Error and time of score matching with 10, 100 and 1000 steps against networks trained once.",
     keys=("n", "seed", "method"),
     values=VALUES,

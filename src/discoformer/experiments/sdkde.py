@@ -135,6 +135,8 @@ def summary(rows: Rows, ours: str) -> Summary:
     core_cases: dict[str, tuple[float, float]] = {}
     our_cases: dict[str, tuple[float, float]] = {}
     slopes: dict[str, tuple[float, float]] = {}
+    small: dict[str, tuple[float, float]] = {}
+    steeper: dict[str, tuple[float, float]] = {}
     for mixture in rows.entries("mixture"):
         at = rows.where(mixture=mixture)
         core = f"{CORE_NAME}{mixtures()[mixture].dim}"
@@ -152,6 +154,11 @@ def summary(rows: Rows, ours: str) -> Summary:
             found = {column: points.get(size, math.nan) for column, points in curves.items()}
             lines.append(Line(f"{mixture}, n={size:g}", found))
         slopes[mixture] = (slope(curves[OURS]), slope(curves[KDE]))
+        direct = by_size(at, core, "direct", ("none",))
+        if direct:
+            first = sizes[0]
+            small[mixture] = (direct[first], min(points[first] for points in (curves[CORE], curves[KDE])))
+            steeper[mixture] = (slope(curves[CORE]), slope(direct))
         for size in sizes:
             for rule in RULES:
                 rival = least(curves[KDE][size], by_size(at, "kde", "empirical", (rule,))[size])
@@ -163,6 +170,8 @@ def summary(rows: Rows, ours: str) -> Summary:
     text = "SD-KDE with the learned score has less error than KDE and Emp-SD-KDE"
     claims = [
         every("paper", text, core_cases),
+        every("paper", "at the smallest n the Transformer's own density has the least error", small),
+        every("paper", "but its error falls more slowly with n than that of SD-KDE (slopes)", steeper),
         every("ours", text, our_cases),
         every("ours", "and its error falls faster with n than KDE's (slopes)", slopes),
     ]

@@ -27,6 +27,7 @@ __all__ = [
     "columns",
     "every",
     "least",
+    "measured",
     "number",
 ]
 
@@ -147,6 +148,15 @@ def every(whose: Whose, text: str, cases: Mapping[str, tuple[float, float]]) -> 
 
 def _excess(value: float, bound: float) -> float:
     return math.inf if math.isnan(value) else value - bound
+
+
+def measured(cases: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """The cases whose value was measured.
+
+    >>> measured({"n=1": (0.5, 1.0), "n=2": (math.nan, 1.0)})
+    {'n=1': (0.5, 1.0)}
+    """
+    return {name: case for name, case in cases.items() if not math.isnan(case[0])}
 
 
 def least(*values: float) -> float:
