@@ -10,12 +10,13 @@ from scipy import integrate, stats
 from discoformer.checks import DataError
 from discoformer.models import sample as sample_module
 from discoformer.models import student as student_module
+from discoformer.models.attend import slot_statistics
 from discoformer.models.landmarks import farthest_points
-from discoformer.models.lift import lift, natural_parameters, unvec, vec
+from discoformer.models.lift import coefficients, lift, moment_matrix, natural_parameters
 from discoformer.models.mixture import MixtureConfig, MixtureCore
 from discoformer.models.mixture_field import MixtureField
 from discoformer.models.network import Network
-from discoformer.models.slots import Slots, make_slots, moments_of, slot_statistics
+from discoformer.models.slots import Slots, log_density_of, make_slots, moments_of
 from discoformer.priors import GMMPrior, LocationScaleMixture, StudentT
 
 F64 = torch.float64
@@ -55,26 +56,34 @@ def test_lift_makes_gaussians_inner_products() -> None:
     x = sample(50, 3)
     s = slots(4, 3)
     theta = natural_parameters(s.mean, s.scale).theta
-    got = lift(x) @ theta[0].mT
+    got = theta[0] @ lift(x)
     for m in range(4):
         expected = stats.multivariate_normal(s.mean[0, m].numpy(), s.scale[0, m].numpy()).logpdf(x.numpy())
-        np.testing.assert_allclose(got[:, m].numpy(), expected, rtol=1e-10)
+        np.testing.assert_allclose(got[m].numpy(), expected, rtol=1e-10)
 
 
-def test_vec_keeps_inner_products_and_unvec_inverts() -> None:
-    a, b = (m + m.mT for m in torch.randn(2, 4, 4, dtype=F64))
-    torch.testing.assert_close(vec(a) @ vec(b), (a * b).sum())
-    torch.testing.assert_close(unvec(vec(a), 4), a)
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_lift_gives_quadratic_forms_and_second_moments(d: int) -> None:
+    x = sample(30, d)
+    h = torch.cat([torch.ones(30, 1, dtype=F64), x], -1)
+    form = torch.randn(d + 1, d + 1, dtype=F64)
+    form = form + form.mT
+    torch.testing.assert_close(coefficients(form) @ lift(x), (h @ form * h).sum(-1))
+    torch.testing.assert_close(moment_matrix(lift(x).sum(-1), d), h.mT @ h)
 
 
-def test_statistics_equal_the_definition_and_its_autograd() -> None:
+@pytest.mark.parametrize("brief", [False, True])
+def test_moments_equal_the_definition_and_its_autograd(brief: bool) -> None:
     """The pass written by hand against a direct transcription with scipy-checked densities."""
     x = sample(40, 3).requires_grad_()
     inputs = tuple(t.requires_grad_() for t in slots(5, 3)[:5])
-    parameters = make_slots(*inputs)
+    parameters = make_slots(*inputs)._replace(brief=brief)
     weights = torch.rand(1, 40, dtype=F64)
     weights = weights / weights.sum()
-    got = slot_statistics(lift(x).unsqueeze(0), weights, parameters)
+    moments = moments_of(slot_statistics(lift(x).unsqueeze(0), weights, parameters), parameters)
+    got = [moments.share, moments.log_mixture, moments.tail, moments.lifted]
+    if not brief:
+        got += log_density_of(moments, parameters)
 
     offset = x.unsqueeze(1) - parameters.mean[0]  # (n, M, d)
     distance = (offset.unsqueeze(-2) @ torch.linalg.inv(parameters.scale[0]) @ offset.unsqueeze(-1)).flatten(
@@ -98,16 +107,21 @@ def test_statistics_equal_the_definition_and_its_autograd() -> None:
     mixture = torch.logsumexp(logits, -1, keepdim=True)
     u = (nu + d) / (nu + distance)
     w = r * weights[0].unsqueeze(-1)
-    columns = [w, w * mixture / d, w * entropy, w * log_density, w * log_density**2]
-    expected = torch.cat([torch.stack([c.sum(0) for c in columns], -1), (w * u).mT @ lift(x)], -1)
-    torch.testing.assert_close(got[0], expected)
+    share, mass, tiny = w.sum(0), (w * u).sum(0), 1e-8  # so that an empty slot has moments too
+    lifted = (w * u).mT @ lift(x).mT / (mass + tiny).unsqueeze(-1)
+    expected = [share, (w * mixture / d).sum(0) / (share + tiny), mass / (share + tiny), lifted]
+    if not brief:
+        columns = [(w * c).sum(0) / (share + tiny) for c in (entropy, log_density, log_density**2)]
+        expected += [columns[0], columns[1], columns[2] - columns[1] ** 2]
+    for a, b in zip(got, expected, strict=True):
+        torch.testing.assert_close(a[0], b)
 
-    probe = torch.randn(expected.shape, dtype=F64)
-    for a, b in zip(
-        torch.autograd.grad((got[0] * probe).sum(), (x, *inputs), retain_graph=True),
-        torch.autograd.grad((expected * probe).sum(), (x, *inputs)),
-        strict=True,
-    ):
+    probes = [torch.randn(b.shape, dtype=F64) for b in expected]
+    gradients = [
+        torch.autograd.grad(sum((a * p).sum() for a, p in zip(side, probes, strict=True)), (x, *inputs))
+        for side in (got, expected)
+    ]
+    for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b)
 
 
@@ -116,7 +130,7 @@ def test_statistics_add_over_chunks() -> None:
     weights = torch.full((1, 60), 1 / 60, dtype=F64)
     s = slots(4, 2)
     whole = slot_statistics(phi, 1 / 60, s)
-    parts = [slot_statistics(phi[:, i : i + 13], weights[:, i : i + 13], s) for i in range(0, 60, 13)]
+    parts = [slot_statistics(phi[..., i : i + 13], weights[:, i : i + 13], s) for i in range(0, 60, 13)]
     torch.testing.assert_close(torch.stack(parts).sum(0), whole)
 
 
@@ -127,8 +141,11 @@ def test_sample_in_chunks_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> N
         whole = net.encode(x, w).log_density(x)
         with monkeypatch.context() as patch, torch.no_grad():
             patch.setattr(sample_module, "_CHUNK", 20_000)
+            patch.setattr(sample_module, "_LEAST", 20)
             patch.setattr(student_module, "_BUDGET", 20_000)
-            torch.testing.assert_close(net.encode(x, w).log_density(x), whole, rtol=1e-10, atol=1e-10)
+            for keep in (0, sample_module._KEEP):
+                patch.setattr(sample_module, "_KEEP", keep)
+                torch.testing.assert_close(net.encode(x, w).log_density(x), whole, rtol=1e-10, atol=1e-10)
 
 
 def test_moments_of_one_slot_are_the_samples() -> None:
@@ -140,7 +157,7 @@ def test_moments_of_one_slot_are_the_samples() -> None:
         torch.full((1, 1), 1e9, dtype=F64),
         torch.ones(1, 1, dtype=F64),
     )
-    moments = moments_of(slot_statistics(lift(x).unsqueeze(0), 1 / 80, one), 3)
+    moments = moments_of(slot_statistics(lift(x).unsqueeze(0), 1 / 80, one), one)
     torch.testing.assert_close(moments.mean[0, 0], x.mean(0), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(moments.covariance[0, 0], torch.cov(x.mT, correction=0), rtol=1e-6, atol=1e-6)
 

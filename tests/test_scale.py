@@ -163,7 +163,7 @@ def test_nothing_tracked_is_cut_into_chunks_even_with_gradients_on(
     sizes = []
     whole = sample_module.slot_statistics
     monkeypatch.setattr(
-        sample_module, "slot_statistics", lambda phi, *rest: sizes.append(phi.shape[1]) or whole(phi, *rest)
+        sample_module, "slot_statistics", lambda phi, *rest: sizes.append(phi.shape[-1]) or whole(phi, *rest)
     )
     monkeypatch.setattr(sample_module, "_CHUNK", 100_000)
     assert torch.is_grad_enabled()

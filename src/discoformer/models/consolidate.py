@@ -99,10 +99,8 @@ def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[Stud
     dim = mixture.dim
     eye = torch.eye(dim, dtype=mixture.mean.dtype, device=mixture.mean.device)
     one = torch.ones_like(mixture.nu)
-    statistics = sample.statistics(
-        make_slots(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, one)
-    )
-    moments = moments_of(statistics, dim)
+    slots = make_slots(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, one)._replace(brief=True)
+    moments = moments_of(sample.statistics(slots), slots)
     log_likelihood = dim * (moments.share * moments.log_mixture).sum(-1) * sample.total[:, 0]
     covariance = moments.covariance * eye if diagonal else moments.covariance
     pooled = (moments.share[..., None, None] * covariance).sum(-3, keepdim=True)

@@ -1,13 +1,13 @@
-"""The full quadratic lift: phi(x) = [1, x, vec(xx')].
+"""The full quadratic lift: phi(x) = the products of any two of h(x) = (1, x_1, ..., x_d), each pair once.
 
 The paper lifts a token to [x, |x|^2] so that a softmax head becomes an isotropic Gaussian kernel.
 Lifted fully, a Gaussian of any covariance is one inner product, and attention values are moments:
 
-    log N(x; mu, S) = <phi(x), theta>,   theta = [c, P mu, -1/2 vec P],   P = S^-1
-    sum_j r_j phi(x_j) = [count, sum of points, sum of second moments]
+    log N(x; mu, S) = <phi(x), theta>
+    sum_j r_j phi(x_j) = count, sum of points, sum of second moments
 
-`vec` keeps the upper triangle and scales off-diagonal entries by sqrt(2), so that inner products of
-vectors are inner products of matrices.
+The lift of a sample has a row for every feature and a column for every point: operations on it then run
+along memory.
 """
 
 from __future__ import annotations
@@ -19,41 +19,60 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Natural", "lift", "natural_parameters", "unvec", "vec"]
-
-
-@cache
-def _upper(dim: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows, columns and scale of the upper triangle, and the index that undoes `vec`."""
-    rows, columns = torch.triu_indices(dim, dim)
-    scale = torch.full((len(rows),), math.sqrt(2.0), dtype=torch.float64)
-    scale[rows == columns] = 1.0
-    index = torch.zeros(dim, dim, dtype=torch.long)
-    index[rows, columns] = index[columns, rows] = torch.arange(len(rows))
-    return rows, columns, scale, index
+__all__ = ["Natural", "coefficients", "lift", "moment_matrix", "natural_parameters"]
 
 
 def lift(points: Tensor) -> Tensor:
-    """phi(x) = [1, x, vec(xx')] of points (..., d): (..., 1 + d + d(d+1)/2).
+    """phi(x) = [1, x, x_i x_j for i <= j] of points (..., n, d), in columns: (..., (d+1)(d+2)/2, n).
 
-    >>> lift(torch.tensor([[2.0, 3.0]])).round(decimals=2).tolist()
-    [[1.0, 2.0, 3.0, 4.0, 8.489999771118164, 9.0]]
+    >>> lift(torch.tensor([[2.0, 3.0]])).flatten().tolist()
+    [1.0, 2.0, 3.0, 4.0, 6.0, 9.0]
     """
-    rows, columns, scale, _ = _upper(points.shape[-1])
-    products = points[..., rows] * points[..., columns] * scale.to(points)
-    return torch.cat([torch.ones_like(points[..., :1]), points, products], -1)
+    pairs = _pairs(points.shape[-1], points.device)
+    rows = torch.cat([torch.ones_like(points[..., :1]), points], -1).mT.contiguous()  # h(x), (..., d + 1, n)
+    return rows.index_select(-2, pairs.first).mul_(rows.index_select(-2, pairs.second))
 
 
-def vec(matrix: Tensor) -> Tensor:
-    """Symmetric matrices (..., d, d) as vectors (..., d(d+1)/2) with the same inner product."""
-    rows, columns, scale, _ = _upper(matrix.shape[-1])
-    return matrix[..., rows, columns] * scale.to(matrix)
+def coefficients(matrix: Tensor) -> Tensor:
+    """What phi(x) is to be multiplied by to give h(x)' Q h(x), Q symmetric (..., d + 1, d + 1).
+
+    >>> round(float(coefficients(torch.eye(3)) @ lift(torch.tensor([[2.0, 3.0]]))))
+    14
+    """
+    pairs = _pairs(matrix.shape[-1] - 1, matrix.device)
+    return matrix.flatten(-2).index_select(-1, pairs.place) * pairs.times
 
 
-def unvec(vector: Tensor, dim: int) -> Tensor:
-    """The inverse of `vec`."""
-    _, _, scale, index = _upper(dim)
-    return (vector / scale.to(vector))[..., index]
+def moment_matrix(lifted: Tensor, dim: int) -> Tensor:
+    """Sums of h(x) h(x)' (..., d + 1, d + 1) from sums of phi(x) (..., (d+1)(d+2)/2)."""
+    back = _pairs(dim, lifted.device).back
+    return lifted.index_select(-1, back).reshape(*lifted.shape[:-1], dim + 1, dim + 1)
+
+
+class _Pairs(NamedTuple):
+    """The pairs of entries of h(x), in the order of phi(x).
+
+    Attributes
+    ----------
+    first, second : of every pair
+    place : of every pair in a flattened matrix
+    times : how often a pair is in a symmetric matrix, once or twice
+    back : the pair of every place of a flattened matrix
+    """
+
+    first: Tensor
+    second: Tensor
+    place: Tensor
+    times: Tensor
+    back: Tensor
+
+
+@cache
+def _pairs(dim: int, device: torch.device) -> _Pairs:
+    first, second = torch.triu_indices(dim + 1, dim + 1, device=device)
+    back = torch.zeros(dim + 1, dim + 1, dtype=torch.long, device=device)
+    back[first, second] = back[second, first] = torch.arange(len(first), device=device)
+    return _Pairs(first, second, first * (dim + 1) + second, 1 + (first < second).long(), back.flatten())
 
 
 class Natural(NamedTuple):
@@ -61,25 +80,36 @@ class Natural(NamedTuple):
 
     Attributes
     ----------
-    theta : (..., 1 + d + d(d+1)/2), log N(x) = <phi(x), theta>
-    precision : (..., d, d)
-    precision_mean : (..., d), precision times mean
+    form : (..., d + 1, d + 1), the squared Mahalanobis distance is h(x)' form h(x)
+    distance : (..., (d+1)(d+2)/2), and the same is <phi(x), distance>
     log_peak : (...), log density at the mean
     """
 
-    theta: Tensor
-    precision: Tensor
-    precision_mean: Tensor
+    form: Tensor
+    distance: Tensor
     log_peak: Tensor
+
+    @property
+    def precision(self) -> Tensor:
+        """(..., d, d), the inverse of the scale."""
+        return self.form[..., 1:, 1:]
+
+    @property
+    def theta(self) -> Tensor:
+        """(..., (d+1)(d+2)/2), log N(x) = <phi(x), theta>."""
+        half = -0.5 * self.distance
+        return torch.cat([half[..., :1] + self.log_peak.unsqueeze(-1), half[..., 1:]], -1)
 
 
 def natural_parameters(mean: Tensor, scale: Tensor) -> Natural:
-    """Natural parameters of N(mean (..., d), scale (..., d, d))."""
+    """Natural parameters of N(mean (..., d), scale (..., d, d)).
+
+    With scale = L L' and W = L^-1 [-mean, I], the distance is |W h(x)|^2.
+    """
     dim = mean.shape[-1]
     factor = torch.linalg.cholesky_ex(scale)[0]
-    precision = torch.cholesky_inverse(factor)
-    precision_mean = (precision @ mean.unsqueeze(-1)).squeeze(-1)
-    log_peak = -factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - 0.5 * dim * math.log(2 * math.pi)
-    constant = log_peak - 0.5 * (mean * precision_mean).sum(-1)
-    theta = torch.cat([constant.unsqueeze(-1), precision_mean, -0.5 * vec(precision)], -1)
-    return Natural(theta, precision, precision_mean, log_peak)
+    eye = torch.eye(dim, dtype=mean.dtype, device=mean.device).expand_as(scale)
+    root = torch.linalg.solve_triangular(factor, torch.cat([-mean.unsqueeze(-1), eye], -1), upper=False)
+    form = root.mT @ root
+    log_peak = -0.5 * dim * math.log(2 * math.pi) - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return Natural(form, coefficients(form), log_peak)

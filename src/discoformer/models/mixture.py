@@ -1,6 +1,6 @@
 """The mixture core: a Transformer over slots that reads points by lifted attention.
 
-Each layer attends from the points to M slots (`slots.slot_statistics`: exactly an E-step), turns
+Each layer attends from the points to M slots (`attend.slot_statistics`: exactly an E-step), turns
 what every slot has seen into invariant features, lets the slots talk (self-attention biased by their
 divergences), and decides how to form the next slots: weight, tail, temperature, how much to merge and
 how much to shrink.  The decisions are learned; what they act on are moments, so the core computes
@@ -28,6 +28,7 @@ from discoformer.models.sample import InMemory, Sample
 from discoformer.models.slots import (
     Moments,
     Slots,
+    log_density_of,
     make_slots,
     mean_and_covariance,
     moments_of,
@@ -128,11 +129,11 @@ class MixtureCore(nn.Module):
         latent = self.start.expand(batch, count, -1)
         total = sample.total
         for layer in self.layers:
-            moments = moments_of(sample.statistics(state), dim)
+            moments = moments_of(sample.statistics(state), state)
             latent, decision = layer(latent, moments, state, total)
             state = form_slots(moments, decision, state, total)
         for _ in range(rounds):
-            moments = moments_of(sample.statistics(state), dim)
+            moments = moments_of(sample.statistics(state._replace(brief=True)), state)
             state = form_slots(moments, decision, state, total)
         return StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
 
@@ -198,6 +199,7 @@ class SlotLayer(nn.Module):
         factor = torch.linalg.cholesky_ex(moments.covariance + ridge[..., None, None] * eye)[0]
         log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().mean(-1)
         log_total = total.log().expand_as(trace)
+        entropy, log_density, spread = log_density_of(moments, slots)
         features = [
             (moments.share + 1e-6).log(),
             (count / dim + 1e-3).log(),
@@ -205,9 +207,9 @@ class SlotLayer(nn.Module):
             log_det,
             (trace + 1e-5).log() - log_det,
             moments.log_mixture,
-            moments.entropy,
-            moments.log_density / dim,
-            (moments.log_density_spread / dim + 1e-6).sqrt(),
+            entropy,
+            log_density / dim,
+            (spread / dim + 1e-6).sqrt(),
             (log_total - 6) / 2,
             torch.full_like(trace, math.log(dim)),
             slots.nu.log(),
@@ -274,37 +276,28 @@ def form_slots(moments: Moments, decision: Decision, before: Slots, total: Tenso
     with a gate also the diagonals of both.
     """
     dim = moments.mean.shape[-1]
-    eye = torch.eye(dim, dtype=moments.mean.dtype, device=moments.mean.device)
     mean, covariance = mean_and_covariance(decision.merge @ moments.lifted, moments.tail, dim)
-    rounding = 8 * torch.finfo(mean.dtype).eps * mean.square().mean(-1)  # what the difference above lost
-    covariance = covariance + rounding[..., None, None] * eye
+    eps = 8 * torch.finfo(mean.dtype).eps
+    rounding = eps * mean.square().mean(-1)  # what the difference of second moments has lost
     share = moments.share
     pooled = (share[..., None, None] * moments.covariance).sum(-3, keepdim=True)
-    isotropic_pooled = _trace_mean(pooled) * eye
+    count = share * total
+    kappa = decision.pseudo_counts.unbind(-1)  # T times (B, M)
+    own = covariance.diagonal(dim1=-2, dim2=-1) + rounding.unsqueeze(-1)  # (B, M, d)
+    common = pooled.diagonal(dim1=-2, dim2=-1)  # (B, 1, d)
 
-    count = (share * total)[..., None, None]
-    kappa = decision.pseudo_counts[..., None, None].unbind(-3)  # T times (B, M, 1, 1)
-    scale = count * covariance + kappa[0] * pooled + kappa[1] * (_trace_mean(covariance) * eye)
-    scale = scale + kappa[2] * isotropic_pooled + (kappa[3] * decision.log_ridge.exp()[..., None, None]) * eye
+    factor = decision.log_inflation.exp() / (count + decision.pseudo_counts.sum(-1))
+    isotropic = kappa[1] * own.mean(-1) + kappa[2] * common.mean(-1) + kappa[3] * decision.log_ridge.exp()
+    diagonal = (count * rounding + isotropic).unsqueeze(-1).expand_as(own)
+    scale = (factor * count)[..., None, None] * covariance + (factor * kappa[0])[..., None, None] * pooled
     if decision.gate is not None:
-        scale = scale + kappa[4] * _diagonal(covariance) + kappa[5] * _diagonal(pooled)
-    scale = scale / (count + decision.pseudo_counts.sum(-1)[..., None, None])
-    scale = scale * decision.log_inflation.exp()[..., None, None]
-    if decision.gate is not None:
-        gate = decision.gate[..., None, None]
-        scale = gate * scale + (1 - gate) * _diagonal(scale)
-    scale = scale + 8 * torch.finfo(mean.dtype).eps * eye
+        diagonal = diagonal + kappa[4].unsqueeze(-1) * own + kappa[5].unsqueeze(-1) * common
+        eye = torch.eye(dim, dtype=mean.dtype, device=mean.device)
+        scale = scale * (eye + decision.gate[..., None, None] * (1 - eye))
+    scale = scale + torch.diag_embed(factor.unsqueeze(-1) * diagonal + eps)
     log_weight = torch.log_softmax((share + 1e-8).log() + decision.log_share, -1)
     mean = torch.lerp(before.mean, mean, decision.step.unsqueeze(-1))
     return make_slots(log_weight, mean, scale, decision.nu, decision.temperature)
-
-
-def _trace_mean(matrix: Tensor) -> Tensor:
-    return matrix.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
-
-
-def _diagonal(matrix: Tensor) -> Tensor:
-    return torch.diag_embed(matrix.diagonal(dim1=-2, dim2=-1))
 
 
 def _symlog(tensor: Tensor) -> Tensor:

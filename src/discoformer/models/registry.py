@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -40,6 +39,7 @@ __all__ = [
 ]
 
 _FORMAT = "discoformer-1"
+_LIST = "registry.json"
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,12 @@ def _build_core(kind: object, values: dict[str, Any]) -> nn.Module:
 
 def save_model(network: Network, card: Card, path: str | Path) -> None:
     """Write weights and card, in float32, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    save_file(
-        {k: v.detach().to(torch.float32).contiguous() for k, v in network.core.state_dict().items()},
-        temporary,
-        metadata={"format": _FORMAT, "card": json.dumps(asdict(card))},
-    )
-    os.replace(temporary, path)
+    from discoformer.io import replacing  # loading it costs, and only those who write need it
+
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    tensors = {k: v.detach().to(torch.float32).contiguous() for k, v in network.core.state_dict().items()}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"format": _FORMAT, "card": json.dumps(asdict(card))})
 
 
 def read_card(path: str | Path) -> Card:
@@ -180,26 +177,38 @@ def _card(entry: dict[str, Any]) -> Card:
 
 
 def register(name: str, path: str | Path) -> None:
-    """Put a weights file into the package under a name, with its checksum (for maintainers)."""
+    """Put a weights file into the package under a name, with its checksum (for maintainers).
+
+    Both files are whole before either is replaced, and the list goes last: it names only what is there.
+    """
+    from discoformer.io import replacing
+
     read_card(path)
     data = Path(path).read_bytes()
-    _weights_folder().mkdir(exist_ok=True)
-    (_weights_folder() / f"{name}.safetensors").write_bytes(data)
-    _enter(name, {"file": f"{name}.safetensors", "sha256": hashlib.sha256(data).hexdigest()})
+    file = f"{name}.safetensors"
+    folder = _weights_folder()
+    folder.mkdir(exist_ok=True)
+    with replacing(folder / _LIST) as listing, replacing(folder / file) as weights:
+        weights.write_bytes(data)
+        listing.write_text(_listing(name, {"file": file, "sha256": hashlib.sha256(data).hexdigest()}))
+    _registry.cache_clear()
 
 
 def register_stack(name: str, members: Sequence[str]) -> None:
     """Give a stack of shipped mixture networks a name (for maintainers)."""
+    from discoformer.io import replacing
+
     missing = [member for member in members if member not in _registry()]
     if missing:
         raise DataError(f"not shipped: {', '.join(missing)}")
-    _enter(name, {"members": list(members)})
-
-
-def _enter(name: str, entry: dict[str, Any]) -> None:
-    text = json.dumps(dict(sorted({**_registry(), name: entry}.items())), indent=2)
-    (_weights_folder() / "registry.json").write_text(text + "\n")
+    with replacing(_weights_folder() / _LIST) as listing:
+        listing.write_text(_listing(name, {"members": list(members)}))
     _registry.cache_clear()
+
+
+def _listing(name: str, entry: dict[str, Any]) -> str:
+    """The registry with one entry more, as text."""
+    return json.dumps(dict(sorted({**_registry(), name: entry}.items())), indent=2) + "\n"
 
 
 def _weights_folder() -> Path:
@@ -208,6 +217,6 @@ def _weights_folder() -> Path:
 
 @cache
 def _registry() -> dict[str, dict[str, Any]]:
-    path = _weights_folder() / "registry.json"
+    path = _weights_folder() / _LIST
     entries: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
     return entries

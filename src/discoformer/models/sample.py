@@ -6,19 +6,24 @@ and arrays on a cluster.  Here is the sample in memory; it is visited in chunks,
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
+from discoformer.models.attend import slot_statistics
 from discoformer.models.landmarks import farthest_points
 from discoformer.models.lift import lift
-from discoformer.models.slots import Slots, slot_statistics
+from discoformer.models.slots import Slots
 from discoformer.scale.threads import ordered_map
 
 __all__ = ["InMemory", "Sample"]
 
-_CHUNK = 16 * 2**20  # bytes of temporaries in one chunk: what stays in cache is fastest
+_CHUNK = 5 * 2**19  # bytes of temporaries in one chunk: what stays in cache is fastest
+_BESIDE = 96  # numbers per point beside its lift: three times the usual number of slots
+_LEAST = 256  # points in a chunk: with fewer, products of matrices are slow
+_KEEP = 128 * 2**20  # bytes of lifted points that are kept from one pass to the next
 
 
 class Sample(Protocol):
@@ -39,7 +44,7 @@ class Sample(Protocol):
         ...
 
     def statistics(self, slots: Slots) -> Tensor:
-        """`slot_statistics` of all points (B, M, 5 + F)."""
+        """`slot_statistics` of all points (B, M, F + 5 or F + 2)."""
         ...
 
 
@@ -48,36 +53,40 @@ class InMemory:
 
     def __init__(self, points: Tensor, weights: Tensor | None = None) -> None:
         self.points, self.weights = points, weights
-        self._lifted: Tensor | None = None
+        if weights is None:
+            self.total = torch.full_like(points[:, :1, 0], points.shape[1])
+        else:
+            self.total = 1 / weights.square().sum(-1, keepdim=True)
+        self._passes = 0
+        self._lifted: dict[int, Tensor] = {}
 
     @property
     def shape(self) -> tuple[int, int, int]:
         batch, size, dim = self.points.shape
         return batch, size, dim
 
-    @property
-    def total(self) -> Tensor:
-        if self.weights is None:
-            return torch.full_like(self.points[:, :1, 0], self.points.shape[1])
-        return 1 / self.weights.square().sum(-1, keepdim=True)
-
     def landmarks(self, count: int) -> Tensor:
         return farthest_points(self.points, count)
 
     def statistics(self, slots: Slots) -> Tensor:
         batch, size, dim = self.shape
-        features = 1 + dim + dim * (dim + 1) // 2
-        row = batch * (2 * features + 4 * slots.nu.shape[-1]) * self.points.element_size()
-        rows = max(1, _CHUNK // row)
-        tracked = any(tensor.requires_grad for tensor in (self.points, *slots[:-1]))
-        if rows >= size or (tracked and torch.is_grad_enabled()):
-            if self._lifted is None:
-                self._lifted = lift(self.points)
-            return slot_statistics(self._lifted, 1 / size if self.weights is None else self.weights, slots)
+        features = (dim + 1) * (dim + 2) // 2
+        column = size * batch * self.points.element_size()  # bytes of one number per point
+        parts = max(1, min(size // _LEAST, column * (features + _BESIDE) // _CHUNK))
+        rows = math.ceil(size / parts)
+        keep = self._passes > 0 and column * features <= _KEEP  # a chunk of a stream is seen only once
+        self._passes += 1
 
         def part(start: int) -> Tensor:
-            rest = slice(start, start + rows)
-            share = 1 / size if self.weights is None else self.weights[:, rest]
-            return slot_statistics(lift(self.points[:, rest]), share, slots)
+            chunk = slice(start, start + rows)
+            lifted = self._lifted.get(start)
+            if lifted is None:
+                lifted = lift(self.points[:, chunk])
+                if keep:
+                    self._lifted[start] = lifted
+            share = 1 / size if self.weights is None else self.weights[:, chunk]
+            return slot_statistics(lifted, share, slots)
 
-        return cast(Tensor, sum(ordered_map(part, range(0, size, rows))))
+        tracked = any(tensor.requires_grad for tensor in (self.points, *slots.keys))
+        alone = parts == 1 or (tracked and torch.is_grad_enabled())
+        return cast(Tensor, sum((map if alone else ordered_map)(part, range(0, size, rows))))

@@ -106,9 +106,12 @@ class Stack(nn.Module, Method):
         try:
             fields = fields or [cast(MixtureField, member._fit(*few)) for member in self.members]
             merged = [_merge(field, few) for field in fields]
-            return _Decided(merged, stacking_weights(self._held_out(few, merged)).log())
+            held_out = self._held_out(few, merged)
         except DataError:
             return None
+        if not bool(torch.isfinite(held_out).all()):  # hardly more rows than columns
+            return None
+        return _Decided(merged, stacking_weights(held_out).log())
 
     def _held_out(self, few: Part, merged: list[MixtureField]) -> Tensor:
         """Log densities (..., n, 2K) of points under fields that were fitted without them.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from discoformer.fields import Estimate, Field
 from discoformer.models.lift import lift, natural_parameters
-from discoformer.models.slots import student_log_density
+from discoformer.models.slots import least_logit, make_slots, student_log_density, weight_and_log
 from discoformer.scale.threads import ordered_map
 
 __all__ = ["StudentMixture"]
@@ -65,21 +65,23 @@ class StudentMixture(Field):
         count, dim = self.mean.shape[-2:]
         per_row = (4 * count + (2 + dim) * dim) * queries.element_size()
         rows = max(1, _BUDGET // (per_row * max(1, self.log_weight[..., 0].numel())))
-        natural = natural_parameters(self.mean, self.scale)
-        log_peak, nu = natural.log_peak.unsqueeze(-2), self.nu.unsqueeze(-2)
-        precision = natural.precision.flatten(-2)
+        slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
+        theta, offset, power = slots.keys
+        heavy = (1 + dim / self.nu)[..., None, None]  # u = heavy / w
+        form = (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT  # of P [-mu, I], (..., d (d + 1), M)
 
         def part(chunk: Tensor) -> tuple[Tensor, Tensor]:
-            distance = (2 * (log_peak - lift(chunk) @ natural.theta.mT)).clamp_min(0)
-            logits = student_log_density(distance, log_peak, nu, dim) + self.log_weight.unsqueeze(-2)
-            log_density = torch.logsumexp(logits, -1, keepdim=True)
-            pull = (logits - log_density).exp() * ((nu + dim) / (nu + distance))  # (..., m, M)
-            mixed = (pull @ precision).unflatten(-1, (dim, dim))  # (..., m, d, d)
-            score = pull @ natural.precision_mean - (mixed @ chunk.unsqueeze(-1)).squeeze(-1)
-            return log_density.squeeze(-1), score
+            w, g = weight_and_log(theta, lift(chunk))  # (..., M, m)
+            logits = offset - power * g
+            top = logits.detach().amax(-2, keepdim=True)
+            r = (logits - top).clamp_min(least_logit(top.dtype)).exp()
+            total = r.sum(-2, keepdim=True)
+            mixed = (form @ (r / (w * total))).unflatten(-2, (dim, dim + 1))  # (..., d, d + 1, m)
+            score = -(mixed[..., 0, :] + (mixed[..., 1:, :] * chunk.mT.unsqueeze(-3)).sum(-2))
+            return (total.log() + top).squeeze(-2), score.mT
 
         chunks = queries.split(rows, -2)
-        tracked = torch.is_grad_enabled() and (queries.requires_grad or natural.theta.requires_grad)
+        tracked = torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
         parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
         log_densities, scores = zip(*parts, strict=True)
         return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
