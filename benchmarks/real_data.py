@@ -3,21 +3,28 @@
     python benchmarks/real_data.py            # all data sets, all peers, and a neural spline flow
     python benchmarks/real_data.py --quick    # iris, without the flow
 
-`discoformer.datasets` says which columns are used; `discoformer.comparison` how rows are held out.
+`discoformer.datasets` says which columns are used; `discoformer.comparison` how rows are held out.  Folds
+and split are those of `discoformer compare NAME`, so the numbers are those it prints.
 Bar: the model is better than every peer on every data set.  The flow (zuko, early-stopped, trained on
-every fold) stands beside them with its time.  The peers' numbers are kept in `real_data_peers.csv`.
+every fold) stands beside them with its time.  The peers' numbers are kept in `real_data_peers.csv`, the
+table in `real_data.csv`, and a full run puts it on the page of the guide, `docs/real-data.md`.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
+from pathlib import Path
 
-from common import SEED, Session, Store, make_parser, session
+from common import RESULTS, Session, Store, make_parser, session
 
 from discoformer.comparison import FLOW, PEERS, held_out_log_likelihood, make_method
 from discoformer.datasets import REAL, real_dataset
+from discoformer.io import replacing
 
-FOLDS = 5
+PAGE = Path(__file__).parents[1] / "docs" / "real-data.md"
+BEGIN, END = "<!-- begin: benchmarks/results/real_data.csv -->\n", "<!-- end -->\n"
+FOLDS, SEED = 5, 0
 KEYS = ("data", "folds", "seed", "method")
 VALUES = ("mean", "standard_error", "seconds")
 
@@ -65,14 +72,45 @@ def table(run: Session, names: Sequence[str], others: Sequence[str]) -> None:
     run.finish("real_data", [*header, *mine], rows)
 
 
+def page_table(path: Path) -> str:
+    """The table of the default network in Markdown, from the CSV of all; the best of each line in bold."""
+    lines = []
+    if path.exists():
+        with path.open(newline="") as file:
+            lines = [line for line in csv.DictReader(file) if line["model"].split("@")[0] == "default"]
+    if not lines:
+        return "Not measured yet: `python benchmarks/real_data.py` makes this table.\n"
+    methods = {"ours": "default", **{name: name for name in (*PEERS, FLOW) if name in lines[0]}}
+    timed = {"ours s": "default, s", **({"flow s": "flow, s"} if FLOW in methods else {})}
+    header = ["data", "rows", "columns", *methods.values(), "ahead by", *timed.values()]
+    rows = [header, [":--", *("--:" for _ in header[1:])]]
+    for line in lines:
+        best = max(methods, key=lambda name: float(line[name]))
+        values = [f"**{line[name]}**" if name == best else line[name] for name in methods]
+        rows.append([line["data"], line["n"], line["d"], *values, line["ahead by"], *map(line.get, timed)])
+    made = f"\nMeasured with `{lines[0]['model']}`, {FOLDS} folds, seed {lines[0]['seed']} of the split.\n"
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows) + made
+
+
+def write_page(results: Path, page: Path = PAGE) -> None:
+    """Put the table of a folder of results on a page, between its marks."""
+    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    text = f"{before}{BEGIN}{page_table(results / 'real_data.csv')}{END}{after}"
+    with replacing(page) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser(__doc__).parse_args(argv)
     with session(args) as run:
-        run.datasets = 1  # each data set is one, the folds are what repeats
+        run.datasets, run.seed = 1, SEED  # each data set is one, the folds are what repeats
         if args.quick:
             table(run, ["iris"], ["kde-scott", "gmm-diag"])
         else:
             table(run, REAL, [*PEERS, FLOW])
+        if run.results == RESULTS:
+            write_page(RESULTS)
         return run.verdict()
 
 

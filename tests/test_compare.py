@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn import datasets
 from sklearn.model_selection import KFold
 
+from discoformer import DiScoFormer
 from discoformer.baselines import KDE, GaussianMixtureBIC
 from discoformer.checks import DataError
 from discoformer.cli import main
@@ -56,6 +57,16 @@ def test_differences_do_not_depend_on_the_units(sample: np.ndarray) -> None:
 def test_impossible_folds_are_refused(sample: np.ndarray, folds: int) -> None:
     with pytest.raises(DataError, match="choose a number from 2 to 60"):
         held_out_log_likelihood(KDE(), sample, folds=folds)
+
+
+def test_few_rows_are_compared_as_the_estimator_fits_them(model_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(9, 8))
+    result = held_out_log_likelihood(make_method(str(model_path)), x, folds=9)
+    expected = [
+        float(DiScoFormer(model=model_path).fit(np.delete(x, i, 0)).score_samples(x[[i]])[0])
+        for i in range(9)
+    ]
+    np.testing.assert_allclose(result.log_density, expected, rtol=1e-9)
 
 
 def test_real_data_is_what_scikit_learn_ships() -> None:
@@ -133,6 +144,34 @@ def test_table_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert f"wrote {out}" in printed
 
 
+def test_several_files_get_a_table_each_and_one_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.csv"
+    arguments = ["iris", "gmm:2,60,1", "--methods", "kde-scott,kde-loo", "--folds", "3"]
+    assert main(["compare", *arguments, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "iris: 150 rows" in printed and "gmm:2,60,1: 60 rows" in printed
+    with out.open(newline="") as file:
+        rows = {(row["data"], row["method"]): row["log_likelihood"] for row in csv.DictReader(file)}
+    assert len(rows) == 2 + 3  # the truth of the mixture is one more
+    lines = [line.split() for line in printed.split("all: ")[1].splitlines()[2:]]
+    assert lines[0] == ["data", "kde-scott", "kde-loo", "best"]
+    for name, line in zip(("iris", "gmm:2,60,1"), lines[1:3], strict=True):
+        values = [float(rows[name, method]) for method in ("kde-scott", "kde-loo")]
+        assert line == [name, *(f"{v:.3f}" for v in values), ("kde-scott", "kde-loo")[np.argmax(values)]]
+    both = compare(capsys, *arguments)["files"]
+    assert [one["data"] for one in both] == ["iris", "gmm:2,60,1"]
+    assert both[0] == {**compare(capsys, *arguments[:1], *arguments[2:]), "rows": both[0]["rows"]}
+
+
+def test_all_files_are_read_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "iris", "none.csv", "--methods", "kde-scott"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "none.csv: no such file" in printed.err
+
+
 def test_columns_of_a_few_values_get_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     np.save(tmp_path / "data.npy", np.column_stack([rng.normal(size=50), rng.integers(0, 3, 50)]))
@@ -194,6 +233,7 @@ def benchmark_path(monkeypatch: pytest.MonkeyPatch) -> None:
         ("real_data", ["real_data"]),
         ("laws", ["laws", "laws_equivariance"]),
         ("timing", ["timing"]),
+        ("few_rows", ["few_rows"]),
     ],
 )
 def test_benchmarks_run_and_resume(
@@ -214,18 +254,19 @@ def test_benchmarks_run_and_resume(
         monkeypatch.setitem(PEERS, name, peer)
     arguments = ["--quick", "--model", str(model_path), "--results", str(tmp_path)]
     arguments += ["--exact", str(model_path)] if script == "laws" else []
-    assert module.main(arguments) == 0
-    assert "bars met" in capsys.readouterr().out
+    code, printed = module.main(arguments), capsys.readouterr().out
+    assert "bars met" in printed or script == "few_rows"  # it has none
+    assert code == ("MISSED" in printed)
     for table in tables:
         lines = (tmp_path / f"{table}.csv").read_text().splitlines()
         assert len(lines) > 1
         assert all(line.startswith("whiten@") for line in lines[1:])
-    if script in ("laws", "timing"):
-        return  # nothing to resume: times and laws are measured in one run
+    if script in ("laws", "timing", "few_rows"):
+        return  # nothing to resume: these are measured in one run
     before = {path: path.read_text() for path in tmp_path.iterdir()}
     for name in few:
         monkeypatch.setitem(PEERS, name, lambda: pytest.fail("measured again"))
-    assert module.main(arguments) == 0
+    assert module.main(arguments) == code
     assert {path: path.read_text() for path in tmp_path.iterdir()} == before
 
 
@@ -252,3 +293,50 @@ def test_new_weights_are_measured_again(model_path: Path, axis_path: Path, bench
     )
     assert first == again
     assert first != other
+
+
+def test_a_missed_bar_shows_in_the_exit_code(tmp_path: Path, benchmark_path: None) -> None:
+    run = import_module("common").Session(tmp_path, 1, "", "", None)
+    assert run.verdict() == 0
+    assert run.bar("low", 1.0, 2.0) == "met"
+    assert run.verdict() == 0
+    assert run.bar("high", 1.0, 2.0, below=False) == "MISSED"
+    assert run.verdict() == 1
+
+
+def test_the_page_of_real_data_shows_the_table_of_the_benchmark(benchmark_path: None) -> None:
+    module = import_module("real_data")
+    text = module.PAGE.read_text(encoding="utf-8")
+    assert text.split(module.BEGIN)[1].split(module.END)[0] == module.page_table(
+        module.RESULTS / "real_data.csv"
+    )
+
+
+def test_the_page_of_real_data_is_made_from_the_file(tmp_path: Path, benchmark_path: None) -> None:
+    """Numbers are those of the command, the best is bold, other models stay out, the rest stays."""
+    module, common = import_module("real_data"), import_module("common")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n\n{module.BEGIN}gone\n{module.END}\nafter\n")
+    module.write_page(tmp_path, page)
+    assert "Not measured yet" in page.read_text()
+    methods = {"other": KDE(9.0), "default": KDE(0.2)}
+    for label, method in methods.items():
+        run = common.Session(tmp_path, 1, label, f"{label}@12ab", method, seed=module.SEED)
+        module.table(run, ["iris"], ["kde-scott", "kde-loo"])
+    module.write_page(tmp_path, page)
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "gone" not in text
+    assert "other" not in text
+    header, _, line = (row.strip("| ").split(" | ") for row in text.splitlines()[3:6])
+    cells = dict(zip(header, line, strict=True))
+    methods |= {name: make_method(name) for name in ("kde-scott", "kde-loo")}
+    means = {
+        name: held_out_log_likelihood(m, real_dataset("iris").values).mean for name, m in methods.items()
+    }
+    shown = ("default", "kde-scott", "kde-loo")
+    assert [cells[name].strip("*") for name in shown] == [f"{means[name]:.3f}" for name in shown]
+    assert [name for name in cells if "**" in cells[name]] == [max(shown, key=lambda name: means[name])]
+    module.write_page(tmp_path, page)
+    assert page.read_text() == text

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
-from scipy.stats import gaussian_kde, multivariate_normal
+from scipy.stats import gaussian_kde, kstest, multivariate_normal, norm
 from sklearn.neighbors import KernelDensity
 
 from discoformer.baselines import KDE, KDEField, oracle_bandwidth
@@ -458,3 +458,41 @@ def test_kernel_sums_leave_their_inputs_alone():
     kernel_sums(y, x, a)
     for before, after in zip(copies, (y, x, a), strict=True):
         assert torch.equal(before, after)
+
+
+# --- sampling ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rule", ["scott", "scott-full"])
+def test_draws_have_the_mean_and_covariance_of_the_density(rule, weighted):
+    """Covariance of the sample plus that of the kernel, exactly; compared in standardized units."""
+    x = sample(40, 3)
+    w = np.random.default_rng(2).uniform(size=40) ** 4 if weighted else np.ones(40)
+    w[7] = 0.0
+    field = KDE(rule).fit(x, w)
+    n = 40_000
+    drawn = field.sample(n, torch.Generator().manual_seed(0)).numpy()
+    assert drawn.shape == (n, 3)
+    mean = np.average(x, axis=0, weights=w)
+    covariance = np.cov(x.T, aweights=w, ddof=0) + field.bandwidth.numpy()
+    root = np.linalg.inv(np.linalg.cholesky(covariance))
+    white = (drawn - mean) @ root.T
+    np.testing.assert_allclose(white.mean(0), 0, atol=5 / math.sqrt(n))
+    np.testing.assert_allclose(np.cov(white.T), np.eye(3), atol=10 / math.sqrt(n))
+
+
+def test_draws_follow_the_density():
+    """The distribution function at the draws is uniform."""
+    x = np.array([-3.0, 0.0, 0.5])
+    drawn = KDE(0.3).fit(x[:, None]).sample(4000, torch.Generator().manual_seed(0)).numpy()
+    assert kstest(norm.cdf(drawn, loc=x, scale=0.3).mean(1), "uniform").pvalue > 1e-3
+
+
+def test_a_batch_is_drawn_sample_by_sample_and_seeds_repeat():
+    field = KDE(0.01).fit(tensor(np.arange(6.0).reshape(2, 1, 3, 1) * 10))
+    drawn = field.sample(50, torch.Generator().manual_seed(1))
+    assert drawn.shape == (2, 1, 50, 1)
+    assert set((drawn / 10).round().flatten(1)[0].tolist()) == {0, 1, 2}
+    assert set((drawn / 10).round().flatten(1)[1].tolist()) == {3, 4, 5}
+    torch.testing.assert_close(drawn, field.sample(50, torch.Generator().manual_seed(1)), rtol=0, atol=0)

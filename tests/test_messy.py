@@ -184,10 +184,10 @@ def test_few_rows_get_an_answer(rows: int, columns: int, model_path: Path, axis_
 
 
 def test_a_covariance_of_few_rows_is_not_trusted(model_path: Path) -> None:
-    """Below four rows per column the network sees standardized points, from there on whitened ones."""
+    """Below six rows per column the network sees standardized points, from there on whitened ones."""
     network = load_model(model_path)
     standardized = Network(network.core, "standardize")
-    for rows, expected in ((11, standardized), (12, network)):
+    for rows, expected in ((17, standardized), (18, network)):
         sample = RNG.normal(size=(rows, 3)) @ np.array([[1.0, 0.9, 0.0], [0.0, 1.0, 0.9], [0.0, 0.0, 1.0]])
         log_density = DiScoFormer(model=model_path).fit(sample).score_samples(sample)
         np.testing.assert_allclose(log_density, expected.fit(sample).log_density(sample), rtol=1e-9)
@@ -229,6 +229,22 @@ def test_units_change_the_log_density_by_the_jacobian(
         a, b = (DiScoFormer(model=model).fit(x).estimate(x) for x in (sample, moved))
         np.testing.assert_allclose(b.log_density + math.log(scale), a.log_density, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(b.score * [1, scale, 1], a.score, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::discoformer.resolve.RangeWarning")
+@pytest.mark.parametrize(("scale", "shift"), [(1e9, 1.0), (1e-9, 1.0), (1.0, 1e9)])
+def test_units_change_the_log_density_of_the_shipped_default_by_the_jacobian(
+    scale: float, shift: float
+) -> None:
+    """1e9 x + 1e9, and x + 1e9: the structure follows from counts and orders, and no unit may tip one."""
+    generator = np.random.default_rng(5)
+    sample = np.concatenate([generator.normal(-2, 1, size=(70, 2)), generator.normal(2, 0.5, size=(50, 2))])
+    sample = np.round(sample * 2**20) / 2**20  # so that adding 1e9 loses nothing
+    moved = sample.copy()
+    moved[:, 1] = scale * (sample[:, 1] + shift)
+    a, b = (DiScoFormer().fit(x).estimate(x) for x in (sample, moved))
+    np.testing.assert_allclose(b.log_density + math.log(scale), a.log_density, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(b.score * [1, scale], a.score, rtol=1e-6, atol=1e-6)
 
 
 # -- random arrays ----------------------------------------------------------------------------
@@ -281,13 +297,12 @@ def assert_answered(
     bounds = [(float(x.min()) - np.ptp(x), None) for x in sample.T] if bounded else None
     if bounded and not all(np.ptp(x) > 0 for x in sample.T):
         bounds = None
+    queries = np.concatenate([sample, sample.mean(0, keepdims=True), 3 * sample[:2]])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)
+            warnings.simplefilter("ignore", RangeWarning)
             est = DiScoFormer(model=model, bounds=bounds).fit(sample, sample_weight=weights)
-        queries = np.concatenate([sample, sample.mean(0, keepdims=True), 3 * sample[:2]])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SupportWarning)
             log_density, score = est.estimate(queries)
     except DataError as error:
         assert "every column is constant" in str(error)
@@ -346,3 +361,20 @@ def test_many_random_arrays(
 ) -> None:
     model = chosen(choice, model_path, axis_path)
     assert_answered(sample, model, bounded, uneven_weights(len(sample)) if weighted else None)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=QUIET, derandomize=True)
+@given(sample=samples(), bounded=st.booleans(), weighted=st.booleans())
+def test_random_arrays_with_the_shipped_default(
+    sample: NDArray[np.float64], bounded: bool, weighted: bool
+) -> None:
+    assert_answered(sample, "default", bounded, uneven_weights(len(sample)) if weighted else None)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None, suppress_health_check=QUIET)
+@given(sample=samples(), bounded=st.booleans(), weighted=st.booleans())
+def test_many_random_arrays_with_the_shipped_default(
+    sample: NDArray[np.float64], bounded: bool, weighted: bool
+) -> None:
+    assert_answered(sample, "default", bounded, uneven_weights(len(sample)) if weighted else None)

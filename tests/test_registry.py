@@ -1,5 +1,6 @@
 """Weights files: round trip, refusals, the registry of what is shipped."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,17 @@ import torch
 from safetensors.torch import save_file
 
 from discoformer.checks import DataError
-from discoformer.models.registry import Card, build_network, list_models, load_model, read_card, save_model
+from discoformer.models import registry
+from discoformer.models.registry import (
+    Card,
+    build_network,
+    list_models,
+    load_model,
+    read_card,
+    register,
+    register_stack,
+    save_model,
+)
 
 CORE = {"kind": "mixture", "layers": 1, "width": 16, "heads": 2, "slots": 4}
 
@@ -52,6 +63,52 @@ def test_unknown_descriptions_are_refused() -> None:
         build_network(CORE, "sideways")
     with pytest.raises(DataError, match="cannot be built"):
         build_network({**CORE, "colour": 1}, "whiten")
+
+
+@pytest.fixture
+def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty registry in place of the shipped one."""
+    monkeypatch.setattr(registry, "_weights_folder", lambda: tmp_path / "weights")
+    registry._registry.cache_clear()
+    yield tmp_path / "weights"
+    registry._registry.cache_clear()
+
+
+def test_registered_weights_and_stacks_load_by_name(own_registry: Path, model_path: Path) -> None:
+    register("one", model_path)
+    register("two", model_path)
+    register_stack("both", ["one", "two"])
+    assert sorted(path.name for path in own_registry.iterdir()) == [
+        "one.safetensors",
+        "registry.json",
+        "two.safetensors",
+    ]
+    x = torch.randn(40, 2, dtype=torch.float64)
+    torch.testing.assert_close(load_model("one")(x, x), load_model(model_path)(x, x))
+    assert len(load_model("both").members) == 2  # type: ignore[union-attr]
+    assert list_models()["both"].core == {"kind": "stack", "members": ["one", "two"]}
+    with pytest.raises(DataError, match="not shipped: three"):
+        register_stack("more", ["one", "three"])
+
+
+@pytest.mark.parametrize("broken", ["weights", "list"])
+def test_a_registration_that_fails_leaves_what_was_there(
+    broken: str, own_registry: Path, model_path: Path, axis_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register("one", model_path)
+    if broken == "list":
+        monkeypatch.setattr(registry, "_listing", lambda *_: 1 / 0)
+        name, problem = "one", ZeroDivisionError
+    else:
+        (own_registry / "two.safetensors").mkdir()  # in the way: cannot be replaced by a file
+        name, problem = "two", DataError
+    before = {path: path.read_bytes() for path in own_registry.iterdir() if path.is_file()}
+    with pytest.raises(problem):
+        register(name, axis_path)
+    assert {path: path.read_bytes() for path in own_registry.iterdir() if path.is_file()} == before
+    registry._registry.cache_clear()
+    assert list(list_models()) == ["one"]
+    load_model("one")
 
 
 def test_every_shipped_model_loads_and_matches_its_checksum() -> None:

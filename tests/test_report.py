@@ -1,5 +1,6 @@
 """The report: complete, correct, and alone in the world."""
 
+import html
 import json
 import shutil
 import subprocess
@@ -78,7 +79,25 @@ def test_unusual_rows_are_those_of_lowest_density(model_path: Path) -> None:
     values[23] = [8.0, -8.0]
     reader = Reader(make_report(Table(values, ("a", "b")), model=model_path))
     lowest = int(load_model(model_path).fit(values).log_density(values).argmin())
-    assert reader.cells[reader.cells.index("row, from 0") + 4] == str(lowest)
+    first = reader.cells.index("row, from 0")
+    header, _, line = (reader.cells[start : start + 11] for start in (first, first + 11, first + 22))
+    assert header[1] == str(lowest)
+    assert line == ["a", *(f"{values[int(row), 0]:.4g}" for row in header[1:])]
+
+
+@pytest.fixture(scope="module")
+def wide_page() -> str:
+    """Many columns with long names, small and large numbers, a title without a place to break."""
+    values = np.random.default_rng(1).normal(size=(80, 14)) * 10.0 ** np.arange(-7, 7)
+    names = tuple(f"a long name of a column, number {j}" for j in range(14))
+    return make_report(Table(values, names), model="kde", title="a_very_long_name_" * 10)
+
+
+def test_page_says_which_columns_its_pictures_leave_out(page: str, wide_page: str) -> None:
+    text = Reader(wide_page).text
+    assert "The first 6 of 14 columns." in text
+    assert "The first 12 of 14 columns." in text
+    assert "The first" not in Reader(page).text
 
 
 def test_a_table_that_cannot_be_cut_into_folds_still_has_a_page() -> None:
@@ -125,24 +144,57 @@ def test_score_only_methods_are_refused() -> None:
         make_report(Table(VALUES[:, :2], ("a", "b")), model=FlatMethod())
 
 
-@pytest.mark.slow
-def test_page_in_a_browser(page: str, tmp_path: Path) -> None:
-    """Drawn by a real browser: a picture of some size, not blank."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HEIGHT = 4000  # more than any page here has in a wide window
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr")
+MEASURE = """<script>
+const images = [...document.images].map(image => image.complete && image.naturalWidth > 0);
+const page = document.documentElement;
+const wide = [...document.querySelectorAll("div.wide")].map(box => box.scrollWidth - box.clientWidth);
+const found = {images, tables: Math.max(...wide), page: page.scrollWidth - page.clientWidth};
+document.title = JSON.stringify({...found, height: page.scrollHeight});
+console.error("measured");
+</script>"""
+
+
+def browse(page: str, folder: Path, width: int, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Open a page in a real browser; what its console says is on standard error, in lines with CONSOLE."""
+    if BROWSER is None:
         pytest.skip("no Chromium on this machine")
-    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    path = folder / "page.html"
+    path.write_text(page, encoding="utf-8")
+    size = f"--window-size={width},{HEIGHT}"
+    command = [BROWSER, *FLAGS, f"--user-data-dir={folder / 'profile'}", size, *flags, path.as_uri()]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module", params=["page", "wide_page"])
+def any_page(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.slow
+def test_page_in_a_browser(any_page: str, tmp_path: Path) -> None:
+    """Drawn by a real browser, 1280 pixels wide: nothing on the console, a picture of it, not blank."""
     picture = tmp_path / "page.png"
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--window-size=1000,2400",
-        f"--screenshot={picture}",
-    ]
-    subprocess.run([browser, *flags, (tmp_path / "page.html").as_uri()], check=True, capture_output=True)
+    done = browse(any_page, tmp_path, 1280, f"--screenshot={picture}")
+    assert "CONSOLE" not in done.stderr
     import matplotlib.image
 
     pixels = matplotlib.image.imread(picture)
-    assert pixels.shape[:2] == (2400, 1000)
+    assert pixels.shape[:2] == (HEIGHT, 1280)
     assert pixels[..., :3].std() > 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 500])
+def test_page_fits_its_window(any_page: str, width: int, tmp_path: Path) -> None:
+    """All pictures are there; the page never scrolls sideways; in a wide window no table does either."""
+    done = browse(any_page.replace("</body>", f"{MEASURE}</body>"), tmp_path, width, "--dump-dom")
+    assert "CONSOLE" in done.stderr  # so that its absence above says something
+    found = json.loads(html.unescape(done.stdout.split("<title>")[1].split("</title>")[0]))
+    assert found["images"] == [True, True]
+    assert found["page"] == 0
+    assert found["height"] < HEIGHT or width < 1280
+    assert found["tables"] == 0 or width < 1280

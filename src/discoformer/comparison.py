@@ -26,6 +26,7 @@ from discoformer.checks import DataError, check_points
 from discoformer.evaluation import Dataset, measure
 from discoformer.fields import Method
 from discoformer.resolve import resolve
+from discoformer.support import suited
 
 __all__ = ["FLOW", "PEERS", "HeldOut", "held_out_log_likelihood", "make_method", "score_error"]
 
@@ -123,7 +124,8 @@ def held_out_log_likelihood(
     start = time.perf_counter()
     for inside, outside in progress(list(KFold(folds, shuffle=True, random_state=seed).split(points))):
         with torch.no_grad():
-            log_density[outside] = method.fit(points[inside]).log_density(points[outside])
+            fold = suited(method, len(inside), points.shape[1])  # as the estimator does
+            log_density[outside] = fold.fit(points[inside]).log_density(points[outside])
     if not np.isfinite(log_density).all():
         row = int(np.flatnonzero(~np.isfinite(log_density))[0])
         raise DataError(f"the held-out log density of row {row} is {log_density[row]}: no comparison")

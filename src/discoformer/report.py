@@ -23,9 +23,9 @@ from discoformer.extras import require
 from discoformer.fields import Field, Method
 from discoformer.functional import answer
 from discoformer.io import Table
-from discoformer.plots import plot
+from discoformer.plots import MAX_COLUMNS, plot
 from discoformer.resolve import check_range, resolve
-from discoformer.support import support_of
+from discoformer.support import suited, support_of
 
 __all__ = ["effective_dimension", "make_report"]
 
@@ -34,12 +34,13 @@ PEERS = {"kde-scott": "kernel density, Scott's rule", "kde-loo": "kernel density
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #20303c }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word }
 h1 { font-size: 1.6rem; margin-bottom: 0 } h2 { font-size: 1.15rem; margin-top: 2.2rem }
+p { max-width: 60rem } p.picture { max-width: none }
 p.small, footer { color: #5b6770; font-size: 0.85rem }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums }
-th, td { padding: 0.25rem 0.7rem; text-align: right; white-space: nowrap }
-th:first-child, td:first-child { text-align: left }
+th, td { padding: 0.25rem 0.5rem; text-align: right; white-space: nowrap }
+th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 9rem }
 thead { border-bottom: 1px solid #8a949b } tbody tr:nth-child(even) { background: #f4f6f7 }
 div.wide { overflow-x: auto } img { max-width: 100%; height: auto }
 p.note { border-left: 4px solid #d1495b; padding: 0.2rem 0.8rem; background: #fbf0f1 }
@@ -80,7 +81,8 @@ def make_report(
     if log_density is None:
         raise DataError(f"{type(field).__name__} estimates the score only: a report needs a density")
     part = Table(table.values[:, kept], tuple(table.names[j] for j in kept), table.named)
-    source = Bounded(resolved.method, [pairs[j] for j in kept])
+    method = suited(resolved.method, len(table.values), len(kept))
+    source = Bounded(method, [pairs[j] for j in kept])
 
     rows, columns = table.values.shape
     sections = [
@@ -89,12 +91,18 @@ def make_report(
         *(f'<p class="note">{html.escape(str(w.message))}</p>' for w in caught),
         _section("Columns", _columns(table)),
         _section("In numbers", _numbers(part, source)),
-        _section("Columns and their pairs", _picture(field, table, "corner")),
-        _section("Unusual rows", _unusual(table, log_density) + _picture(field, table, "outliers")),
+        _section("Columns and their pairs", _picture(field, table, "corner", MAX_COLUMNS)),
+        _section(
+            "Unusual rows",
+            _unusual(table, log_density) + _picture(field, table, "outliers", 2 * MAX_COLUMNS),
+        ),
         _section("Is the model right for this table?", _comparison(part, source, resolved.name)),
         f"<footer><p>discoformer {__version__}</p></footer>",
     ]
-    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style>'
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n'
         + "\n".join(sections)
@@ -172,17 +180,34 @@ def _numbers(part: Table, source: Method) -> str:
     )
 
 
-def _picture(field: Field, table: Table, view: str) -> str:
+def _picture(field: Field, table: Table, view: str, most: int) -> str:
+    """A picture that shows at most so many columns, in the size it was drawn for: letters as on the page."""
+    figure = plot(field, table.values, [_short(name) for name in table.names], view=view)
     buffer = io.BytesIO()
-    plot(field, table.values, table.names, view=view).savefig(buffer, format="png", dpi=110)
+    figure.savefig(buffer, format="png", dpi=144)
     data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<p><img alt="{view} of the table" src="data:image/png;base64,{data}"></p>\n'
+    width = round(96 * figure.get_figwidth())  # a page has 96 pixels an inch
+    picture = f'<img alt="{view} of the table" width="{width}" src="data:image/png;base64,{data}">'
+    columns = len(support_of(field))
+    note = f'<p class="small">The first {most} of {columns} columns.</p>\n' if columns > most else ""
+    return f'<p class="picture">{picture}</p>\n{note}'
+
+
+def _short(name: str, most: int = 18) -> str:
+    """A name that fits under a panel: beginning and end, which tell names apart.
+
+    >>> _short("temperature of the water at noon")
+    'temperatu…r at noon'
+    """
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) :]}"
 
 
 def _unusual(table: Table, log_density: NDArray[np.float64]) -> str:
+    """The rows of lowest density side by side, so that any number of columns fits on the page."""
     order = np.argsort(log_density, kind="stable")[:UNUSUAL]
-    rows = [[str(i), f"{log_density[i]:.3f}", *(f"{x:.6g}" for x in table.values[i])] for i in order]
-    return _table(["row, from 0", "log density", *table.names], rows)
+    lines = [["log density", *(f"{log_density[i]:.2f}" for i in order)]]
+    lines += [[name, *(f"{table.values[i, j]:.4g}" for i in order)] for j, name in enumerate(table.names)]
+    return _table(["row, from 0", *map(str, order)], lines)
 
 
 def _comparison(part: Table, source: Method, name: str) -> str:

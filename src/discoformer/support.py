@@ -7,7 +7,7 @@ them.  The log density is then that of the kept columns, the score is zero along
 in double precision, whatever the sample comes in.
 
 With no more rows than columns every column looks dependent and none can be blamed: then nothing but
-constants is dropped.  With fewer than four rows per column a covariance cannot be trusted, and whitening by
+constants is dropped.  With fewer than six rows per column a covariance cannot be trusted, and whitening by
 it hurts: networks that whiten see the sample standardized instead.
 """
 
@@ -37,12 +37,14 @@ __all__ = [
     "can_stream",
     "dropped_by_survey",
     "on_support",
+    "suited",
     "support_of",
     "verb",
 ]
 
-# Measured on real tables of 10 and 13 columns: below, whitening costs held-out likelihood (up to many nats).
-ROWS_PER_COLUMN = 4
+# Measured by benchmarks/few_rows.py: below, whitening costs held-out likelihood (at four rows per column 0.1
+# nats in d=5, 0.3 in d=10, 0.6 in d=20; below two many nats); from here on it depends on the data.
+ROWS_PER_COLUMN = 6
 _OFF_SUPPORT = 1e-6  # how far, in standard deviations, a query may be from the relation of the sample
 
 
@@ -72,6 +74,17 @@ def can_stream(method: Method) -> TypeGuard[Streams]:
     False
     """
     return isinstance(method, Streams) and method.streams
+
+
+def suited(method: Method, rows: int, columns: int) -> Method:
+    """The method for a sample of this shape: with few rows per column, what it uses instead.
+
+    >>> from discoformer import KDE
+    >>> kernel = KDE()
+    >>> suited(kernel, rows=5, columns=3) is kernel
+    True
+    """
+    return method if rows >= ROWS_PER_COLUMN * columns else method.for_few_rows()
 
 
 def verb(field: Field, name: str) -> Any:
@@ -169,7 +182,7 @@ class Supported(Method):
 
     def _method(self, kept: Sequence[int], rows: int) -> Method:
         method = self.method if isinstance(self.method, Method) else self.method(kept)
-        return method if rows >= ROWS_PER_COLUMN * len(kept) else method.for_few_rows()
+        return suited(method, rows, len(kept))
 
     def _check_units(self, size: Tensor, dtype: torch.dtype) -> None:
         least = 1 / largest(dtype)

@@ -86,6 +86,22 @@ class KDEField(Field):
         standard = Estimate(log_sum - 0.5 * self.dim * math.log(2 * math.pi), mean - points)
         return self.frame.denormalize_estimate(standard)
 
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n points (..., n, d): a sample point by its weight, and the kernel's noise around it.
+
+        >>> field = KDE(bandwidth=1e-3).fit([[-1.0], [1.0]])
+        >>> field.sample(5, torch.Generator().manual_seed(0)).abs().round(decimals=1).flatten().tolist()
+        [1.0, 1.0, 1.0, 1.0, 1.0]
+        """
+        centers = self._points.reshape(-1, *self._points.shape[-2:])
+        below = self._log_weights.expand(self._points.shape[:-1]).reshape(centers.shape[:-1]).exp().cumsum(-1)
+        level = below[:, -1:] * below.new_empty(len(centers), n).uniform_(generator=generator)
+        # Not `torch.multinomial`: it refuses more than 2^24 rows.
+        index = torch.searchsorted(below, level, right=True).clamp_max(below.shape[-1] - 1)
+        noise = centers.new_empty(*index.shape, self.dim).normal_(generator=generator)
+        drawn = centers.gather(-2, index.unsqueeze(-1).expand(noise.shape)) + noise
+        return self.frame.denormalize(drawn.reshape(*self._points.shape[:-2], n, self.dim))
+
     def loo_log_density(self) -> Tensor:
         """Log density (..., n) at every sample point of the estimate without that point.
 

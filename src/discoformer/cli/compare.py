@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from discoformer.comparison import (
 )
 from discoformer.datasets import REAL, gmm_dataset, real_dataset
 from discoformer.evaluation import Dataset
+from discoformer.fields import Method
 from discoformer.io import Table, check_folder, read_sample, replacing
 
 __all__ = ["make_parser", "run"]
@@ -32,7 +34,7 @@ __all__ = ["make_parser", "run"]
 DESCRIPTION = """\
 Compare methods on the rows of FILE by 5-fold cross-validation: the mean log density of rows that the fit
 has not seen (higher is better), its standard error, and how far each method is behind the best one, with
-the standard error of that difference, row by row.
+the standard error of that difference, row by row. Several files get a table each, and one of all.
 """
 
 EXAMPLES = f"""\
@@ -49,6 +51,7 @@ examples:
   discoformer compare data.csv
   discoformer compare data.parquet --columns age,income --folds 10 --out comparison.csv
   discoformer compare wine --flow
+  discoformer compare {" ".join(REAL)}
   discoformer compare breast_cancer --methods default,kde-loo,gmm-full --json
   discoformer compare gmm:5,1024,4          a random mixture: 5 columns, 1024 rows, 4 components; since the
                                             truth is known, the error of the score is shown as well
@@ -61,6 +64,7 @@ FEW_VALUES = 10  # a column with fewer distinct values than this gets a note
 class Row:
     """One line of the result; None where there is nothing to say."""
 
+    data: str
     method: str
     log_likelihood: float | None = None
     standard_error: float | None = None
@@ -69,6 +73,15 @@ class Row:
     score_error: float | None = None
     seconds: float | None = None
     failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What to compare on: a table by its name and, for a mixture of our own, the truth."""
+
+    name: str
+    table: Table
+    truth: Dataset | None = None
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -80,7 +93,10 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "data", metavar="FILE", help=f"csv, tsv, npy or parquet; or one of {', '.join(REAL)}; or gmm:d,n,k"
+        "data",
+        metavar="FILE",
+        nargs="+",
+        help=f"csv, tsv, npy or parquet; or one of {', '.join(REAL)}; or gmm:d,n,k",
     )
     add_columns(parser)
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
@@ -99,71 +115,84 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, make every method before the work starts, fit fold by fold, report the best first."""
+    """Read and make every method before the work starts, fit fold by fold, report the best first."""
     if args.out:
         if args.out.suffix.lower() != ".csv":
             raise DataError(f"{args.out}: the table is written as .csv, give such a name to --out")
         check_folder(args.out)
-        if args.out.resolve() == Path(args.data).resolve():
+        if args.out.resolve() in [Path(name).resolve() for name in args.data]:
             raise DataError(f"{args.out}: is an input file, give another name to --out")
     names = list(dict.fromkeys([*args.methods, *([FLOW] if args.flow else [])]))
     methods = {name: make_method(name) for name in names}
-    table, truth = _read(args)
+    samples = [_read(name, args) for name in dict.fromkeys(args.data)]
 
+    results = []
+    for sample in samples:
+        results.append(_compare(sample, methods, args))
+        if not args.json:
+            print(end="\n" if len(results) > 1 else "")
+            _print(sample, results[-1], args.folds)
+    if args.out:
+        _write([row for rows in results for row in rows], args.out)
+    if args.json:
+        found = [_object(sample, rows, args) for sample, rows in zip(samples, results, strict=True)]
+        print(json.dumps(found[0] if len(found) == 1 else {"files": found}))
+        return
+    if len(samples) > 1:
+        _print_all(results, names)
+    if args.out:
+        print(f"wrote {args.out}")
+
+
+def _read(name: str, args: argparse.Namespace) -> Sample:
+    if name.startswith("gmm:"):
+        if args.columns or args.drop_dependent:
+            option = "--columns" if args.columns else "--drop-dependent"
+            raise DataError(f"{option} does not go with gmm:d,n,k: the truth is known for all columns")
+        data = gmm_dataset(name, args.seed)
+        columns = tuple(f"x{j}" for j in range(data.context.shape[1]))
+        return Sample(name, Table(data.context.numpy(), columns), data)
+    if name in REAL:
+        table = _read_real(name, args.columns)
+    else:
+        table = read_sample(name, args.columns, drop_dependent=args.drop_dependent)
+    return Sample(name, independent(table)[0] if args.drop_dependent else table)
+
+
+def _read_real(name: str, columns: Sequence[str] | None) -> Table:
+    table = real_dataset(name)
+    if columns:
+        unknown = [column for column in columns if column not in table.names]
+        if unknown:
+            raise DataError(f"{name}: no column {unknown[0]!r}, it has {', '.join(table.names)}")
+        kept = [table.names.index(column) for column in columns]
+        table = Table(table.values[:, kept], tuple(columns))
+    return table
+
+
+def _compare(sample: Sample, methods: dict[str, Method], args: argparse.Namespace) -> list[Row]:
+    """Every method on one sample; one may fail where the others have something to say."""
     held_out: dict[str, HeldOut] = {}
     errors: dict[str, float] = {}
     failures: dict[str, str] = {}
     for name, method in methods.items():
-        bar = partial(track, label=name)
+        bar = partial(track, label=f"{sample.name}, {name}")
         try:
-            held_out[name] = held_out_log_likelihood(method, table.values, args.folds, args.seed, bar)
-            if truth is not None:
-                errors[name] = score_error(method, truth)
-        except DataError as error:  # one method may fail where the others have something to say
+            held_out[name] = held_out_log_likelihood(method, sample.table.values, args.folds, args.seed, bar)
+            if sample.truth is not None:
+                errors[name] = score_error(method, sample.truth)
+        except DataError as error:
             failures[name] = str(error)
     if not held_out:
-        raise DataError(f"no method could be fitted; {names[0]}: {failures[names[0]]}")
-    if truth is not None and truth.truth.log_density is not None:
-        held_out["truth"], errors["truth"] = HeldOut(truth.truth.log_density.numpy(), 0.0), 0.0
-
-    rows = [*_ranked(held_out, errors), *(Row(name, failure=text) for name, text in failures.items())]
-    if args.out:
-        _write(rows, args.out)
-    if args.json:
-        n, d = table.values.shape
-        head = {"data": args.data, "n": n, "d": d, "columns": table.names}
-        print(json.dumps({**head, "folds": args.folds, "seed": args.seed, "rows": [asdict(r) for r in rows]}))
-    else:
-        _print(args, table, rows)
+        name, text = next(iter(failures.items()))
+        raise DataError(f"{sample.name}: no method could be fitted; {name}: {text}")
+    if sample.truth is not None and (exact := sample.truth.truth.log_density) is not None:
+        held_out["truth"], errors["truth"] = HeldOut(exact.numpy(), 0.0), 0.0
+    failed = [Row(sample.name, name, failure=text) for name, text in failures.items()]
+    return [*_ranked(sample.name, held_out, errors), *failed]
 
 
-def _read(args: argparse.Namespace) -> tuple[Table, Dataset | None]:
-    """The sample and, for a mixture of our own, the truth."""
-    if args.data.startswith("gmm:"):
-        if args.columns or args.drop_dependent:
-            option = "--columns" if args.columns else "--drop-dependent"
-            raise DataError(f"{option} does not go with gmm:d,n,k: the truth is known for all columns")
-        data = gmm_dataset(args.data, args.seed)
-        return Table(data.context.numpy(), tuple(f"x{j}" for j in range(data.context.shape[1]))), data
-    if args.data not in REAL:
-        table = read_sample(args.data, args.columns, drop_dependent=args.drop_dependent)
-    else:
-        table = _read_real(args)
-    return independent(table)[0] if args.drop_dependent else table, None
-
-
-def _read_real(args: argparse.Namespace) -> Table:
-    table = real_dataset(args.data)
-    if args.columns:
-        unknown = [name for name in args.columns if name not in table.names]
-        if unknown:
-            raise DataError(f"{args.data}: no column {unknown[0]!r}, it has {', '.join(table.names)}")
-        kept = [table.names.index(name) for name in args.columns]
-        table = Table(table.values[:, kept], tuple(args.columns))
-    return table
-
-
-def _ranked(held_out: dict[str, HeldOut], errors: dict[str, float]) -> list[Row]:
+def _ranked(data: str, held_out: dict[str, HeldOut], errors: dict[str, float]) -> list[Row]:
     """Rows with the best first; the truth is shown, but it is nobody's rival."""
     order = sorted(held_out, key=lambda name: -held_out[name].mean)
     best = held_out[next(name for name in order if name != "truth")]
@@ -173,6 +202,7 @@ def _ranked(held_out: dict[str, HeldOut], errors: dict[str, float]) -> list[Row]
         behind, error = best.minus(result)
         rows.append(
             Row(
+                data,
                 name,
                 log_likelihood=result.mean,
                 standard_error=result.standard_error,
@@ -185,6 +215,13 @@ def _ranked(held_out: dict[str, HeldOut], errors: dict[str, float]) -> list[Row]
     return rows
 
 
+def _object(sample: Sample, rows: Sequence[Row], args: argparse.Namespace) -> dict[str, Any]:
+    """What JSON says of one sample."""
+    n, d = sample.table.values.shape
+    head = {"data": sample.name, "n": n, "d": d, "columns": sample.table.names}
+    return {**head, "folds": args.folds, "seed": args.seed, "rows": [asdict(row) for row in rows]}
+
+
 def _write(rows: Sequence[Row], path: Path) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
@@ -192,9 +229,10 @@ def _write(rows: Sequence[Row], path: Path) -> None:
         writer.writerows(asdict(row) for row in rows)
 
 
-def _print(args: argparse.Namespace, table: Table, rows: Sequence[Row]) -> None:
+def _print(sample: Sample, rows: Sequence[Row], folds: int) -> None:
+    table = sample.table
     n, d = table.values.shape
-    print(f"{args.data}: {n} rows, {d} column(s); log-likelihood per held-out row, {args.folds} folds\n")
+    print(f"{sample.name}: {n} rows, {d} column(s); log-likelihood per held-out row, {folds} folds\n")
     done = [row for row in rows if row.failure is None]
     header = ["method", "log-likelihood", "+-", "behind the best", "+-", "seconds"]
     cells = [
@@ -222,8 +260,17 @@ def _print(args: argparse.Namespace, table: Table, rows: Sequence[Row]) -> None:
             f"note: {column_names(few, table.names)} has fewer than {FEW_VALUES} values and no density: "
             "a spike on each of them gains without limit, so leave such columns out with --columns"
         )
-    if args.out:
-        print(f"wrote {args.out}")
+
+
+def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None:
+    """One line per sample, one column per method, and which is the best."""
+    lines = []
+    for rows in results:
+        found = {row.method: _number(row.log_likelihood, 3) for row in rows}
+        best = next(row.method for row in rows if row.method != "truth")
+        lines.append([rows[0].data, *(found[name] or "failed" for name in methods), best])
+    print("\nall: log-likelihood per held-out row\n")
+    print_table(["data", *methods, "best"], lines)
 
 
 def _number(value: float | None, decimals: int) -> str:
