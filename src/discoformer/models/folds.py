@@ -20,6 +20,11 @@ class Part(NamedTuple):
     points: Tensor
     weights: Tensor | None
 
+    @property
+    def first(self) -> Part:
+        """Only the first of several parts (parts, ..., k, d)."""
+        return Part(self.points[:1], None if self.weights is None else self.weights[:1])
+
 
 def by_radius(points: Tensor, weights: Tensor | None, limit: int | None = None) -> Part:
     """The points in the order of their standardized radius; at most ``limit``, evenly spaced in it.

@@ -12,6 +12,7 @@ Structure and weights are decided on some thousand points; all points then settl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from discoformer.checks import DataError, check_context, check_weights
-from discoformer.fields import Estimate, Field, Method
+from discoformer.fields import Estimate, Method
 from discoformer.frames import Frame, Standardize
 from discoformer.models.consolidate import consolidate, converge, drop_dead
 from discoformer.models.folds import Part, by_radius, hold_out
@@ -28,6 +29,7 @@ from discoformer.models.mixture_field import MixtureField
 from discoformer.models.network import Network
 from discoformer.models.sample import InMemory, Sample
 from discoformer.models.student import StudentMixture
+from discoformer.scale.threads import ordered_map, team
 
 if TYPE_CHECKING:
     from discoformer.models.mixture import MixtureCore
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["Stack", "combine", "stacking_weights"]
 
 _FEW = 8192  # at most this many points decide the structure
-_WEIGH = 2048  # and this many of them the weights
+_FOLD = 2048  # up to this many are cut into folds to weigh the members; of more, one cut is enough
+_CUT = 3072  # and this many of them are in it
 _CONVERGE = 15  # steps of expectation-maximization over them after the choice
+_RETURN = 10  # and over the points seen, from there, when others are held out
 _SETTLE = 5  # and over all points after that
 
 
@@ -80,11 +84,20 @@ class Stack(nn.Module, Method):
     def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
-        fields = [cast(MixtureField, member._fit(context, weights)) for member in self.members]
-        few = by_radius(context, weights, _FEW)
-        decided = self._decide(few, fields if context.shape[-2] <= _FEW else None)
-        samples = [_inside(field.frame, context, weights) for field in fields]
-        return _assemble(fields, samples, decided, Standardize().fit(context, weights))
+        tracked = torch.is_grad_enabled()
+        with nullcontext() if tracked else team():
+            frame = Standardize().fit(context, weights)
+            few = by_radius(context, weights, _FEW)
+
+            def fit(member: Network) -> MixtureField:
+                return cast(MixtureField, member._fit(context, weights))
+
+            # Members side by side where they are small; of many points each member takes all threads.
+            small = context.shape[-2] <= _FEW and not tracked
+            fields = list((ordered_map if small else map)(fit, self.members))
+            decided = self._decide(few, fields if context.shape[-2] <= _FEW else None)
+            samples = [_inside(field.frame, context, weights) for field in fields]
+            return _assemble(fields, samples, decided, frame)
 
     @property
     def streams(self) -> bool:
@@ -104,33 +117,45 @@ class Stack(nn.Module, Method):
     def _decide(self, few: Part, fields: list[MixtureField] | None) -> _Decided | None:
         """Consolidate the members' fields of a few points and weigh all; None if they are too few to tell."""
         try:
-            fields = fields or [cast(MixtureField, member._fit(*few)) for member in self.members]
-            merged = [_merge(field, few) for field in fields]
-            held_out = self._held_out(few, merged)
+            if few.points.shape[-2] <= _FOLD:
+                seen, unseen = hold_out(few, self.folds)
+            else:
+                seen, unseen = (part.first for part in hold_out(_evenly(few, _CUT), 3))
+
+            def view(index: int) -> tuple[MixtureField, Tensor]:
+                member = self.members[index]
+                field = fields[index] if fields else cast(MixtureField, member._fit(*few))
+                merged = _merge(field, few)
+                return merged, _held_out(member, merged, seen, unseen)
+
+            merged, held_out = zip(*ordered_map(view, range(len(self.members))), strict=True)
         except DataError:
             return None
-        if not bool(torch.isfinite(held_out).all()):  # hardly more rows than columns
+        log_density = torch.cat(held_out, -1)
+        if not bool(torch.isfinite(log_density).all()):  # hardly more rows than columns
             return None
-        return _Decided(merged, stacking_weights(held_out).log())
+        return _Decided(merged, stacking_weights(log_density).log())
 
-    def _held_out(self, few: Part, merged: list[MixtureField]) -> Tensor:
-        """Log densities (..., n, 2K) of points under fields that were fitted without them.
 
-        A consolidated mixture converges again without the points; only its structure has seen them.
-        """
-        seen, unseen = hold_out(_evenly(few, _WEIGH), self.folds)
-        fields: list[Field] = [member._fit(*seen) for member in self.members]
-        for field in merged:
-            again = replace(field, state=field.state.map(lambda t: t.expand(self.folds, *t.shape)))
-            fields.append(_converge(again, _inside(field.frame, *seen), _CONVERGE))
-        answers = torch.stack([field.log_density(unseen.points) for field in fields], -1)
-        return answers.movedim(0, -3).flatten(-3, -2)
+def _held_out(member: Network, merged: MixtureField, seen: Part, unseen: Part) -> Tensor:
+    """Log densities (..., n, 2) of points under a member fitted without them, raw and consolidated.
+
+    The consolidated mixture converges again without the points; only its structure has seen them.
+    """
+    folds = len(seen.points)
+    again = replace(merged, state=merged.state.map(lambda t: t.expand(folds, *t.shape)))
+    again = _converge(again, _inside(merged.frame, *seen), _RETURN)
+    answers = [field.log_density(unseen.points) for field in (member._fit(*seen), again)]
+    return torch.stack(answers, -1).movedim(0, -3).flatten(-3, -2)
 
 
 class _Decided(NamedTuple):
-    """What a few points tell: the consolidated fields, and the log weights (..., 2K) of all fields."""
+    """What a few points tell: the consolidated fields, and the log weights (..., 2K) of all fields.
 
-    merged: list[MixtureField]
+    Weights stand in pairs: the first member's own field and its consolidated one, and so on.
+    """
+
+    merged: Sequence[MixtureField]
     log_share: Tensor
 
 
@@ -145,7 +170,8 @@ def _assemble(
         _converge(replace(field, frame=own.frame, state=_move(field, own.frame)), sample, _SETTLE)
         for field, own, sample in zip(decided.merged, fields, samples, strict=True)
     ]
-    return combine([*fields, *merged], decided.log_share, frame)
+    pairs = zip(fields, merged, strict=True)
+    return combine([field for pair in pairs for field in pair], decided.log_share, frame)
 
 
 def _evenly(part: Part, limit: int) -> Part:
@@ -200,11 +226,12 @@ def stacking_weights(log_density: Tensor, rounds: int = 200, prior: float = 1.0)
     [0.74, 0.26]
     """
     size, count = log_density.shape[-2:]
-    weights = log_density.new_full((*log_density.shape[:-2], count), 1 / count)
+    density = (log_density - log_density.amax(-1, keepdim=True)).exp()
+    weights = log_density.new_full((*log_density.shape[:-2], count, 1), 1 / count)
     for _ in range(rounds):  # expectation-maximization: the problem is concave
-        share = torch.softmax(log_density + weights.unsqueeze(-2).log(), -1).sum(-2)
+        share = weights * (density.mT @ (1 / (density @ weights)))
         weights = (share + prior / count) / (size + prior)
-    return weights
+    return weights.squeeze(-1)
 
 
 def combine(fields: Sequence[MixtureField], log_share: Tensor, frame: Frame) -> MixtureField:

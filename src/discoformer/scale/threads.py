@@ -9,42 +9,65 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
 
-__all__ = ["ordered_map"]
+__all__ = ["ordered_map", "team"]
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+_pool: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("pool", default=None)
+
+
+@contextmanager
+def team() -> Iterator[None]:
+    """Inside, torch has one thread, and `ordered_map` has the others it was set to use.
+
+    Operations on small tensors are not faster on several threads, and where other programs want the cores
+    too they are ten times slower: each waits until the last thread had its turn.
+    """
+    workers = torch.get_num_threads()
+    if workers == 1:  # also on the threads of a team
+        yield
+        return
+    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        torch.set_num_threads(1)
+        token = _pool.set((pool, workers))
+        try:
+            yield
+        finally:
+            _pool.reset(token)
+            torch.set_num_threads(workers)
 
 
 def ordered_map(function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """`map` on as many threads as torch is set to use, a few items ahead of what is asked for.
 
-    Inside, torch has one thread, so a map within a map is a plain one.
+    A map within a map is a plain one.
 
     >>> list(ordered_map(lambda x: x * x, range(4)))
     [0, 1, 4, 9]
     """
-    workers = torch.get_num_threads()
-    if workers == 1:
-        yield from map(function, items)
-        return
-    tracked = torch.is_grad_enabled()  # a thread does not inherit it
+    with team():
+        shared = _pool.get()
+        if shared is None:
+            yield from map(function, items)
+            return
+        pool, workers = shared
+        tracked = torch.is_grad_enabled()  # a thread does not inherit it
 
-    def call(item: A) -> B:
-        with torch.set_grad_enabled(tracked):
-            return function(item)
+        def call(item: A) -> B:
+            with torch.set_grad_enabled(tracked):
+                return function(item)
 
-    pending: deque[Future[B]] = deque()
-    try:
-        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for item in items:
-                pending.append(pool.submit(call, item))
-                if len(pending) > workers:
-                    yield pending.popleft().result()
-            while pending:
+        pending: deque[Future[B]] = deque()
+        for item in items:
+            pending.append(pool.submit(call, item))
+            if len(pending) > workers:
                 yield pending.popleft().result()
-    finally:
-        torch.set_num_threads(workers)  # the default of threads to come, which the initializer has changed
+        while pending:
+            yield pending.popleft().result()
