@@ -5,11 +5,12 @@ query therefore never sees another query, the context is encoded once and read m
 reading at the context's own points gives the context stream itself.  Blocks are pre-norm with GELU;
 a linear density head and a linear score head sit on the shared stream.
 
-With ``lift=True`` every head is also the Gaussian kernel of the paper's Proposition: queries and keys
-are lifted by [x, |x|^2], which adds -|x - y|^2 / 2h^2 to the logits, and the stream receives what the
-kernel estimate of that bandwidth knows: its log-normalizer (the log density) and its mean shift (the
-score).  Bandwidths are learned, by head and layer; at the start they cover a decade, so training begins
-with kernel estimates at many scales and learns how to combine them and where to leave them.
+With ``lift=True`` every head is also a Gaussian kernel (the paper's Proposition): queries and keys are
+lifted by [x, |x|^2], which adds -|x - y|^2 / 2h^2 to the logits, and values by [y, y^2], so that the head
+knows the local mean m and variance v under its weights.  The stream receives the estimate of local
+likelihood: score (m - x) / v, log density by the head's log-normalizer.  Both are exact for a Gaussian at
+every bandwidth, where plain kernel estimates are biased, and also where the weights pick out a cluster.
+Bandwidths are learned, by head and layer; at the start they cover a decade.
 
 Everything here is in the frame's coordinates; `discoformer.models.network.Network` adds the frame.
 """
@@ -44,7 +45,7 @@ class AttentionConfig:
     dim : number of columns d, fixed by the weights
     layers, width, heads, feedforward : the paper's large model is 6, 256, 8, 1024
     dropout : on the residual branches, in training only
-    lift : add a Gaussian kernel to every head, and its log-normalizer and mean shift to the stream
+    lift : add a Gaussian kernel to every head, and its local likelihood to the stream
     """
 
     dim: int
@@ -194,27 +195,33 @@ class _Block(nn.Module):
     ) -> tuple[Tensor, Memory]:
         """Advance a stream (..., m, width) at points (..., m, d), attending to ``memory`` or to itself."""
         normed = self.attention_norm(hidden)
+        places = points if self.kernel is None else points + self.kernel.move(normed)
         if memory is None:
-            keys, values = map(self._split, self.key_value(normed).chunk(2, -1))
-            memory = (keys, values) if self.kernel is None else self.kernel.remember(keys, values, points)
+            memory = self._memory(normed, points, places)
         attended, normalizers = _attend(
-            self._queries(normed, points), *memory, log_weights, self.scale, normalize=self.kernel is not None
+            self._queries(normed, places), *memory, log_weights, self.scale, normalize=self.kernel is not None
         )
         own = attended[..., : hidden.shape[-1] // self.heads]
         update = self.out(own.transpose(-3, -2).flatten(-2))
         if self.kernel is not None and normalizers is not None:
-            update = update + self.kernel(attended[..., own.shape[-1] :], normalizers, points)
+            update = update + self.kernel(attended[..., own.shape[-1] :], normalizers, points, places)
         hidden = hidden + self.dropout(update)
         return hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden))), memory
 
     def attention_map(self, hidden: Tensor, points: Tensor, memory: Memory) -> Tensor:
         """Softmax weights (..., heads, m, n) of a stream (..., m, width) at points (..., m, d)."""
-        query = self._queries(self.attention_norm(hidden), points)
+        normed = self.attention_norm(hidden)
+        places = points if self.kernel is None else points + self.kernel.move(normed)
+        query = self._queries(normed, places)
         return _logits(query, memory[0], None, self.scale).softmax(-1)
 
-    def _queries(self, normed: Tensor, points: Tensor) -> Tensor:
+    def _memory(self, normed: Tensor, points: Tensor, places: Tensor) -> Memory:
+        keys, values = map(self._split, self.key_value(normed).chunk(2, -1))
+        return (keys, values) if self.kernel is None else self.kernel.remember(keys, values, points, places)
+
+    def _queries(self, normed: Tensor, places: Tensor) -> Tensor:
         query = self._split(self.query(normed))
-        return query if self.kernel is None else self.kernel.ask(query, points, self.scale)
+        return query if self.kernel is None else self.kernel.ask(query, places, self.scale)
 
     def _split(self, tensor: Tensor) -> Tensor:
         """(..., n, width) to (..., heads, n, width / heads)."""
@@ -225,43 +232,60 @@ class _Kernel(nn.Module):
     """The Gaussian kernels of a layer, one bandwidth h a head, as further columns of its attention.
 
     With [x / h^2, -1 / 2h^2] beside a query and [y, |y|^2] beside a key the logits gain
-    -|x - y|^2 / 2h^2 up to a term of x alone, and with y beside a value the head's output holds the
-    kernel's local mean.
+    -|x - y|^2 / 2h^2 up to a term of x alone; with [y, y^2] beside a value the output holds local moments.
+    Distances are between places, which are the points at first and may learn to follow the stream, such as
+    to where the mean shift of the layer before has led.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()
-        spread = torch.logspace(-1, 0, config.heads) * config.dim**0.25
+        heads, dim = config.heads, config.dim
+        spread = torch.logspace(-1, 0, heads) * dim**0.25
         self.log_bandwidth = nn.Parameter(spread.log())
-        self.normalizer = nn.Linear(config.heads, config.width, bias=False)
-        self.shift = nn.Linear(config.heads * config.dim, config.width, bias=False)
+        self.log_ridge = nn.Parameter(torch.full((heads,), math.log(0.03)))  # of variances, in units of h^2
+        self.move = nn.Linear(config.width, dim, bias=False)
+        nn.init.zeros_(self.move.weight)
+        self.density = nn.Linear(heads, config.width, bias=False)
+        self.moments = nn.Linear(3 * heads * dim, config.width, bias=False)
 
     @property
     def bandwidth(self) -> Tensor:
         """(heads, 1, 1)."""
         return self.log_bandwidth.exp()[:, None, None]
 
-    def remember(self, keys: Tensor, values: Tensor, points: Tensor) -> Memory:
-        """Widen keys and values (..., heads, n, c) at points (..., n, d) to c + d + 1 columns."""
-        column = points.unsqueeze(-3).expand(*keys.shape[:-1], -1)
-        square = column.square().sum(-1, keepdim=True)
-        return torch.cat([keys, column, square], -1), torch.cat(
-            [values, column, torch.zeros_like(square)], -1
-        )
+    def remember(self, keys: Tensor, values: Tensor, points: Tensor, places: Tensor) -> Memory:
+        """Widen keys and values (..., heads, n, c) at points (..., n, d) to c + 2d columns."""
+        shape = (*keys.shape[:-1], points.shape[-1])
+        point, place = (tensor.unsqueeze(-3).expand(shape) for tensor in (points, places))
+        key = torch.cat([keys, place, place.square().sum(-1, keepdim=True)], -1)
+        value = torch.cat([values, point, point.square()], -1)
+        return _widen(key, value.shape[-1]), value
 
-    def ask(self, query: Tensor, points: Tensor, scale: float) -> Tensor:
-        """Widen queries (..., heads, m, c) at points (..., m, d); ``scale`` multiplies all logits later."""
+    def ask(self, query: Tensor, places: Tensor, scale: float) -> Tensor:
+        """Widen queries (..., heads, m, c) as the keys; ``scale`` multiplies all logits later."""
+        dim = places.shape[-1]
         precision = 1 / (scale * self.bandwidth.square())
-        column = (points.unsqueeze(-3) * precision).expand(*query.shape[:-1], -1)
-        return torch.cat([query, column, (-0.5 * precision).expand(*query.shape[:-1], 1)], -1)
+        column = (places.unsqueeze(-3) * precision).expand(*query.shape[:-1], dim)
+        lifted = torch.cat([query, column, (-0.5 * precision).expand(*query.shape[:-1], 1)], -1)
+        return _widen(lifted, query.shape[-1] + 2 * dim)
 
-    def forward(self, mean: Tensor, normalizers: Tensor, points: Tensor) -> Tensor:
-        """What the stream (..., m, width) gains from local means (..., heads, m, d + 1) and normalizers."""
-        shift = (mean[..., :-1] - points.unsqueeze(-3)) / self.bandwidth
-        square = points.square().sum(-1).unsqueeze(-2)  # the term of x alone
+    def forward(self, moments: Tensor, normalizers: Tensor, points: Tensor, places: Tensor) -> Tensor:
+        """What the stream (..., m, width) gains from local moments (..., heads, m, 2d) and normalizers."""
+        mean, second = moments.chunk(2, -1)
+        ridge = self.log_ridge.exp()[:, None, None] * self.bandwidth.square()
+        variance = (second - mean.square()).clamp_min(0) + ridge
+        shift = mean - points.unsqueeze(-3)
+        square = places.square().sum(-1).unsqueeze(-2)  # the term of x alone
         log_density = normalizers - 0.5 * square / self.bandwidth.squeeze(-1).square()
-        gain: Tensor = self.normalizer(log_density.mT) + self.shift(shift.transpose(-3, -2).flatten(-2))
+        log_density = log_density - 0.5 * (variance.log() + shift.square() / variance).sum(-1)
+        seen = torch.cat([shift / self.bandwidth, shift / variance, variance.log()], -1)
+        gain: Tensor = self.density(log_density.mT) + self.moments(seen.transpose(-3, -2).flatten(-2))
         return gain
+
+
+def _widen(tensor: Tensor, columns: int) -> Tensor:
+    """Fill up with zeros: the fused kernels want queries, keys and values of one width."""
+    return nn.functional.pad(tensor, (0, columns - tensor.shape[-1]))
 
 
 def _attend(

@@ -21,6 +21,7 @@ from discoformer.models.student import StudentMixture
 __all__ = ["consolidate", "converge", "drop_dead"]
 
 _DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
+_NOTHING = 0.01  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
 
 
@@ -48,8 +49,7 @@ def consolidate(
     best, least = mixture, torch.full_like(total, torch.inf)
     waited = torch.zeros_like(total, dtype=torch.long)
     while True:
-        for _ in range(steps):
-            mixture, log_likelihood = _step(sample, mixture, diagonal)
+        mixture, log_likelihood = _climb(sample, mixture, diagonal, steps)
         count = _living(mixture).sum(-1)
         criterion = price * count - 2 * log_likelihood
         better = criterion < least
@@ -65,10 +65,8 @@ def consolidate(
 def converge(
     sample: Sample, mixture: StudentMixture, *, diagonal: bool = False, steps: int = 20
 ) -> StudentMixture:
-    """Steps of expectation-maximization; differentiable in the sample and in the mixture."""
-    for _ in range(steps):
-        mixture, _ = _step(sample, mixture, diagonal)
-    return mixture
+    """At most ``steps`` of expectation-maximization; differentiable in the sample and in the mixture."""
+    return _climb(sample, mixture, diagonal, steps)[0]
 
 
 def drop_dead(mixture: StudentMixture) -> StudentMixture:
@@ -91,6 +89,22 @@ def _parameters_per_slot(dim: int, diagonal: bool) -> int:
     return 1 + dim + (dim if diagonal else dim * (dim + 1) // 2)
 
 
+def _climb(
+    sample: Sample, mixture: StudentMixture, diagonal: bool, steps: int
+) -> tuple[StudentMixture, Tensor]:
+    """Steps of expectation-maximization while they gain, and the log likelihood (B,) before the last."""
+    before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
+    climbing = torch.ones_like(before, dtype=torch.bool)
+    for _ in range(steps):
+        stepped, log_likelihood = _step(sample, mixture, diagonal)
+        mixture = stepped if bool(climbing.all()) else _select(climbing, stepped, mixture)
+        climbing = climbing & (log_likelihood - before >= _NOTHING)
+        if not bool(climbing.any()):
+            break
+        before = log_likelihood
+    return mixture, log_likelihood
+
+
 def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[StudentMixture, Tensor]:
     """One step of expectation-maximization, and the log likelihood (B,) before it.
 
@@ -111,13 +125,19 @@ def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[Stud
 
 
 def _merge_cheap(mixture: StudentMixture, most: Tensor) -> StudentMixture:
-    """Merge as long as a union costs less than ``most`` (B,); without a look at the sample."""
+    """Merge as long as a union costs less than ``most`` (B,); without a look at the sample.
+
+    Slots that are each other's cheapest partners merge at the same time.
+    """
     costs = _costs(mixture)
+    slot = torch.arange(costs.shape[-1], device=costs.device)
     while True:
-        going = costs.flatten(-2).amin(-1) < most
-        if not bool(going.any()):
+        least, partner = costs.min(-1)
+        mutual = (partner.gather(-1, partner) == slot) & (slot < partner) & (least < most.unsqueeze(-1))
+        rows, a = mutual.nonzero(as_tuple=True)
+        if len(rows) == 0:
             return mixture
-        rows, a, b = _cheapest(costs, going)
+        b = partner[rows, a]
         mixture = _merge(mixture, rows, a, b)
         new = _union_costs(_take(mixture, rows.unsqueeze(1), a.unsqueeze(1)), _take(mixture, rows))
         costs[rows, a], costs[rows, :, a] = new, new

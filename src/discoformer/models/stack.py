@@ -29,7 +29,7 @@ from discoformer.models.mixture_field import MixtureField
 from discoformer.models.network import Network
 from discoformer.models.sample import InMemory, Sample
 from discoformer.models.student import StudentMixture
-from discoformer.scale.threads import ordered_map, team
+from discoformer.scale.threads import team
 
 if TYPE_CHECKING:
     from discoformer.models.mixture import MixtureCore
@@ -84,17 +84,10 @@ class Stack(nn.Module, Method):
     def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
-        tracked = torch.is_grad_enabled()
-        with nullcontext() if tracked else team():
+        with nullcontext() if torch.is_grad_enabled() else team():
             frame = Standardize().fit(context, weights)
             few = by_radius(context, weights, _FEW)
-
-            def fit(member: Network) -> MixtureField:
-                return cast(MixtureField, member._fit(context, weights))
-
-            # Members side by side where they are small; of many points each member takes all threads.
-            small = context.shape[-2] <= _FEW and not tracked
-            fields = list((ordered_map if small else map)(fit, self.members))
+            fields = [cast(MixtureField, member._fit(context, weights)) for member in self.members]
             decided = self._decide(few, fields if context.shape[-2] <= _FEW else None)
             samples = [_inside(field.frame, context, weights) for field in fields]
             return _assemble(fields, samples, decided, frame)
@@ -128,7 +121,7 @@ class Stack(nn.Module, Method):
                 merged = _merge(field, few)
                 return merged, _held_out(member, merged, seen, unseen)
 
-            merged, held_out = zip(*ordered_map(view, range(len(self.members))), strict=True)
+            merged, held_out = zip(*map(view, range(len(self.members))), strict=True)
         except DataError:
             return None
         log_density = torch.cat(held_out, -1)
