@@ -34,6 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--report", metavar="MINUTES", type=float, default=5.0, help="between reports (5)")
     parser.add_argument("--runs", metavar="DIR", type=Path, default=Path("runs"), help="where runs live")
     parser.add_argument("--threads", type=int, help="threads of this process (default: torch's choice)")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: a GPU if there is one)")
     return parser
 
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)  # weights of far points are denormal, and those are up to 4 times slower
-    trainer = Trainer(recipe, folder)
+    trainer = Trainer(recipe, folder, args.device)
     if args.resume:
         trainer.resume()
     for stop in (signal.SIGINT, signal.SIGTERM):  # finish the step, report, checkpoint

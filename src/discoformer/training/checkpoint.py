@@ -60,5 +60,5 @@ def load_checkpoint(
         for key in ("step", "exp_avg", "exp_avg_sq"):
             value = tensors.get(f"optimizer.{key}.{name}")
             if value is not None:
-                optimizer.state[parameter][key] = value
+                optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
     return progress

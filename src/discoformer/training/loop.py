@@ -51,11 +51,12 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 
 
 class Trainer:
-    """One run of a recipe in a folder."""
+    """One run of a recipe in a folder, on a device; by default on a GPU if there is one."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, folder: Path, device: str | None = None) -> None:
         self.recipe, self.folder = recipe, folder
         self.rank, self.world = _join_processes()
+        self.device = _own_device() if device is None else torch.device(device)
         torch.manual_seed(recipe.seed)
         self.network = build_network(recipe.core, recipe.frame)
         if recipe.start is not None:
@@ -63,6 +64,7 @@ class Trainer:
             if not isinstance(start, Network):
                 raise DataError(f"start: {recipe.start} is a stack, name one of its members")
             self.network.core.load_state_dict(start.core.state_dict())
+        self.network.to(self.device)
         self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
         self.optimizer = torch.optim.AdamW(
             self.network.parameters(), lr=recipe.lr, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
@@ -79,7 +81,7 @@ class Trainer:
         """Draw a task, step the optimizer, move the average; returns this rank's loss."""
         torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
         generator = step_generator(self.recipe.seed, self.rank, self.step)
-        task = draw_task(self.recipe, self.prior, generator)
+        task = draw_task(self.recipe, self.prior, generator).to(self.device)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.recipe, self.step)
         self.network.train()
@@ -182,7 +184,7 @@ class Trainer:
         prior = prior_from_config(recipe.validation)
         if not isinstance(prior, GMMPrior):
             raise DataError("the validation prior must be a GMM prior")
-        network = copy.deepcopy(self.average).to(torch.float64)
+        network = copy.deepcopy(self.average).to("cpu", torch.float64)
         errors = {}
         for dim in recipe.report_dims or sorted(set(recipe.dims)):
             for size in recipe.report_sizes:
@@ -228,7 +230,7 @@ class Trainer:
         """The first rank decides for all, so that no rank waits for another in vain."""
         if self.world == 1:
             return flag
-        vote = torch.tensor(float(flag))
+        vote = torch.tensor(float(flag), device=self.device)
         dist.broadcast(vote, 0)
         return bool(vote)
 
@@ -256,6 +258,13 @@ class ProgressLine:
         """End the line."""
         if self.enabled:
             print(file=sys.stderr)
+
+
+def _own_device() -> torch.device:
+    """This process's GPU, if there are any."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def _join_processes() -> tuple[int, int]:

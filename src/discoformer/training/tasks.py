@@ -37,6 +37,13 @@ class Task(NamedTuple):
     slots: int | None
     refinements: int | None
 
+    def to(self, device: torch.device) -> Task:
+        """The same task on a device."""
+        log_density, score = self.truth
+        assert log_density is not None
+        truth = Estimate(log_density.to(device), score.to(device))
+        return self._replace(context=self.context.to(device), queries=self.queries.to(device), truth=truth)
+
 
 def step_generator(seed: int, rank: int, step: int) -> torch.Generator:
     """The random numbers of one step on one rank: a resumed run draws what an unbroken one would."""
