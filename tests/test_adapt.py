@@ -81,7 +81,7 @@ def test_chunked_gradient_is_the_gradient_of_the_mean(lift, weighted, monkeypatc
     adapt._backward(core, context, weights if weighted else None)
     for parameter, expected in zip(parameters, whole, strict=True):
         actual = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
 
 
 def test_adapting_commutes_with_scaling_and_shift():

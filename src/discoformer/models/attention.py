@@ -10,7 +10,8 @@ lifted by [x, |x|^2], which adds -|x - y|^2 / 2h^2 to the logits, and values by 
 knows the local mean m and variance v under its weights.  The stream receives the estimate of local
 likelihood: score (m - x) / v, log density by the head's log-normalizer.  Both are exact for a Gaussian at
 every bandwidth, where plain kernel estimates are biased, and also where the weights pick out a cluster.
-Bandwidths are learned, by head and layer; at the start they cover a decade.
+Bandwidths are learned, by head and layer; at the start they cover a decade.  The heads correct what the
+last layer's kernels estimate, in shares that every token chooses.
 
 Everything here is in the frame's coordinates; `discoformer.models.network.Network` adds the frame.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -64,13 +65,27 @@ class AttentionState:
     Attributes
     ----------
     memory : keys and values of every layer, each (..., heads, n, c)
-    hidden : (..., n, width), the context stream after the last layer
+    stream : of the context, after the last layer
     log_weights : (..., 1, 1, n), log sample weights that sum to one, or None
     """
 
     memory: tuple[Memory, ...]
-    hidden: Tensor
+    stream: Stream
     log_weights: Tensor | None
+
+
+class Stream(NamedTuple):
+    """Tokens after a layer.
+
+    Attributes
+    ----------
+    hidden : (..., m, width)
+    local : what the layer's kernels estimate, log densities (..., heads, m) and scores (..., heads, m, d);
+        None without a lift
+    """
+
+    hidden: Tensor
+    local: Estimate[Tensor] | None = None
 
 
 class AttentionCore(nn.Module):
@@ -95,21 +110,23 @@ class AttentionCore(nn.Module):
         self.norm = nn.LayerNorm(config.width)
         self.density_head = nn.Linear(config.width, 1)
         self.score_head = nn.Linear(config.width, config.dim)
+        self.choose = nn.Linear(config.width, config.heads) if config.lift else None
 
     def encode(self, context: Tensor, weights: Tensor | None = None) -> AttentionState:
         """Run the context (..., n, d) through the blocks and keep what queries need of it.
 
-        ``weights`` (..., n) are sample weights, in any unit: a point of weight two counts as two points.
+        ``weights`` (..., n) are sample weights, in any unit: a point of weight two counts as two points,
+        except that the kernels of a lift take the effective number of points for their number.
         """
         log_weights = None
         if weights is not None:
             log_weights = (weights / weights.sum(-1, keepdim=True)).log()[..., None, None, :]
-        hidden = self._embed(context)
+        stream = Stream(self._embed(context))
         memory = []
         for block in self.blocks:
-            hidden, kept = block(hidden, context, None, log_weights)
+            stream, kept = block(stream.hidden, context, None, log_weights)
             memory.append(kept)
-        return AttentionState(tuple(memory), hidden, log_weights)
+        return AttentionState(tuple(memory), stream, log_weights)
 
     def read(self, state: AttentionState, queries: Tensor) -> Estimate[Tensor]:
         """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d).
@@ -118,17 +135,18 @@ class AttentionCore(nn.Module):
         not see one another, so this cannot change the answer.
         """
         config = self.config
-        batch = torch.broadcast_shapes(queries.shape[:-2], state.hidden.shape[:-2])
+        batch = torch.broadcast_shapes(queries.shape[:-2], state.stream.hidden.shape[:-2])
         numbers_per_row = math.prod(batch) * (6 * config.width + 2 * config.feedforward)
         rows = max(1, _CHUNK_ELEMENTS // numbers_per_row)
         if torch.is_grad_enabled():
             rows = queries.shape[-2]
-        hidden = [self._stream(state, part) for part in queries.split(rows, -2)]
-        return self._heads(torch.cat(hidden, -2))
+        parts = [self._heads(self._stream(state, part)) for part in queries.split(rows, -2)]
+        log_densities, scores = zip(*parts, strict=True)
+        return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
 
     def read_context(self, state: AttentionState) -> Estimate[Tensor]:
         """What `read` gives at the context's own points, for the price of the two heads."""
-        return self._heads(state.hidden)
+        return self._heads(state.stream)
 
     def attention_maps(self, context: Tensor, queries: Tensor, layer: int | None = None) -> Tensor:
         """Softmax weights of the queries on the context; each row sums to one.
@@ -144,7 +162,7 @@ class AttentionCore(nn.Module):
         for index, (block, kept) in enumerate(zip(self.blocks, state.memory, strict=True)):
             if index in wanted:
                 maps.append(block.attention_map(hidden, queries, kept))
-            hidden, _ = block(hidden, queries, kept, None)
+            (hidden, _), _ = block(hidden, queries, kept, None)
         return maps[0] if layer is not None else torch.stack(maps, -4)
 
     def _embed(self, points: Tensor) -> Tensor:
@@ -158,15 +176,22 @@ class AttentionCore(nn.Module):
         hidden: Tensor = self.embed(points)
         return hidden
 
-    def _stream(self, state: AttentionState, queries: Tensor) -> Tensor:
-        hidden = self._embed(queries)
+    def _stream(self, state: AttentionState, queries: Tensor) -> Stream:
+        stream = Stream(self._embed(queries))
         for block, kept in zip(self.blocks, state.memory, strict=True):
-            hidden, _ = block(hidden, queries, kept, state.log_weights)
-        return hidden
+            stream, _ = block(stream.hidden, queries, kept, state.log_weights)
+        return stream
 
-    def _heads(self, hidden: Tensor) -> Estimate[Tensor]:
-        hidden = self.norm(hidden)
-        return Estimate(self.density_head(hidden).squeeze(-1), self.score_head(hidden))
+    def _heads(self, stream: Stream) -> Estimate[Tensor]:
+        """Linear heads; with a lift they correct what the last kernels say, in shares of choice."""
+        hidden = self.norm(stream.hidden)
+        log_density, score = self.density_head(hidden).squeeze(-1), self.score_head(hidden)
+        if self.choose is not None and stream.local is not None:
+            share = self.choose(hidden).softmax(-1).mT  # (..., heads, m)
+            log_densities, scores = stream.local
+            log_density = log_density + (share * log_densities).sum(-2)
+            score = score + (share.unsqueeze(-1) * scores).sum(-3)
+        return Estimate(log_density, score)
 
 
 class _Block(nn.Module):
@@ -192,7 +217,7 @@ class _Block(nn.Module):
 
     def forward(
         self, hidden: Tensor, points: Tensor, memory: Memory | None, log_weights: Tensor | None
-    ) -> tuple[Tensor, Memory]:
+    ) -> tuple[Stream, Memory]:
         """Advance a stream (..., m, width) at points (..., m, d), attending to ``memory`` or to itself."""
         normed = self.attention_norm(hidden)
         places = points if self.kernel is None else points + self.kernel.move(normed)
@@ -203,10 +228,14 @@ class _Block(nn.Module):
         )
         own = attended[..., : hidden.shape[-1] // self.heads]
         update = self.out(own.transpose(-3, -2).flatten(-2))
+        local = None
         if self.kernel is not None and normalizers is not None:
-            update = update + self.kernel(attended[..., own.shape[-1] :], normalizers, points, places)
+            moments = attended[..., own.shape[-1] :]
+            gain, local = self.kernel(moments, normalizers, points, places, _log_total(memory, log_weights))
+            update = update + gain
         hidden = hidden + self.dropout(update)
-        return hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden))), memory
+        hidden = hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden)))
+        return Stream(hidden, local), memory
 
     def attention_map(self, hidden: Tensor, points: Tensor, memory: Memory) -> Tensor:
         """Softmax weights (..., heads, m, n) of a stream (..., m, width) at points (..., m, d)."""
@@ -240,9 +269,9 @@ class _Kernel(nn.Module):
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()
         heads, dim = config.heads, config.dim
-        spread = torch.logspace(-1, 0, heads) * dim**0.25
+        spread = torch.logspace(-1, 0, heads) * dim**0.5
         self.log_bandwidth = nn.Parameter(spread.log())
-        self.log_ridge = nn.Parameter(torch.full((heads,), math.log(0.03)))  # of variances, in units of h^2
+        self.log_prior = nn.Parameter(torch.zeros(heads))  # points' worth of h^2 in every variance
         self.move = nn.Linear(config.width, dim, bias=False)
         nn.init.zeros_(self.move.weight)
         self.density = nn.Linear(heads, config.width, bias=False)
@@ -269,18 +298,32 @@ class _Kernel(nn.Module):
         lifted = torch.cat([query, column, (-0.5 * precision).expand(*query.shape[:-1], 1)], -1)
         return _widen(lifted, query.shape[-1] + 2 * dim)
 
-    def forward(self, moments: Tensor, normalizers: Tensor, points: Tensor, places: Tensor) -> Tensor:
-        """What the stream (..., m, width) gains from local moments (..., heads, m, 2d) and normalizers."""
+    def forward(
+        self, moments: Tensor, normalizers: Tensor, points: Tensor, places: Tensor, log_total: Tensor
+    ) -> tuple[Tensor, Estimate[Tensor]]:
+        """What the stream (..., m, width) gains from local moments (..., heads, m, 2d), and the estimates.
+
+        Where the kernel holds few points their variance is shrunk towards h^2, and the score with it
+        towards that of the kernel estimate.
+        """
         mean, second = moments.chunk(2, -1)
-        ridge = self.log_ridge.exp()[:, None, None] * self.bandwidth.square()
-        variance = (second - mean.square()).clamp_min(0) + ridge
+        square = self.bandwidth.square()
+        log_kernel = normalizers - 0.5 * (places.square().sum(-1).unsqueeze(-2) / square.squeeze(-1))
+        known = torch.sigmoid(log_kernel + log_total - self.log_prior.unsqueeze(-1)).unsqueeze(-1)
+        variance = torch.lerp(square, (second - mean.square()).clamp_min(0), known) + 1e-3 * square
         shift = mean - points.unsqueeze(-3)
-        square = places.square().sum(-1).unsqueeze(-2)  # the term of x alone
-        log_density = normalizers - 0.5 * square / self.bandwidth.squeeze(-1).square()
-        log_density = log_density - 0.5 * (variance.log() + shift.square() / variance).sum(-1)
-        seen = torch.cat([shift / self.bandwidth, shift / variance, variance.log()], -1)
+        score = shift / variance
+        log_density = log_kernel - 0.5 * (variance.log() + shift * score).sum(-1)
+        seen = torch.cat([shift / self.bandwidth, score, variance.log()], -1)
         gain: Tensor = self.density(log_density.mT) + self.moments(seen.transpose(-3, -2).flatten(-2))
-        return gain
+        return gain, Estimate(log_density, score)
+
+
+def _log_total(memory: Memory, log_weights: Tensor | None) -> Tensor:
+    """Log of the number of points, the effective one if they are weighted; (..., 1, 1)."""
+    if log_weights is None:
+        return memory[0].new_full((1, 1), memory[0].shape[-2]).log()
+    return -(2 * log_weights).logsumexp(-1)
 
 
 def _widen(tensor: Tensor, columns: int) -> Tensor:
