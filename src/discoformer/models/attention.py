@@ -80,12 +80,25 @@ class Stream(NamedTuple):
     Attributes
     ----------
     hidden : (..., m, width)
-    local : what the layer's kernels estimate, log densities (..., heads, m) and scores (..., heads, m, d);
-        None without a lift
+    local : what the layer's kernels estimate; None without a lift
     """
 
     hidden: Tensor
-    local: Estimate[Tensor] | None = None
+    local: Local | None = None
+
+
+class Local(NamedTuple):
+    """Local likelihood under the kernels of a layer, one a head.
+
+    Attributes
+    ----------
+    log_density : (..., heads, m)
+    score, shift : (..., heads, m, d), the shift leads from a point to the mean of what its kernel holds
+    """
+
+    log_density: Tensor
+    score: Tensor
+    shift: Tensor
 
 
 class AttentionCore(nn.Module):
@@ -106,7 +119,9 @@ class AttentionCore(nn.Module):
             raise ValueError(f"width {config.width} is not a multiple of the {config.heads} heads")
         self.config = config
         self.embed = nn.Linear(config.dim + config.lift, config.width)
-        self.blocks = cast("list[_Block]", nn.ModuleList(_Block(config) for _ in range(config.layers)))
+        self.blocks = cast(
+            "list[_Block]", nn.ModuleList(_Block(config, layer) for layer in range(config.layers))
+        )
         self.norm = nn.LayerNorm(config.width)
         self.density_head = nn.Linear(config.width, 1)
         self.score_head = nn.Linear(config.width, config.dim)
@@ -124,7 +139,7 @@ class AttentionCore(nn.Module):
         stream = Stream(self._embed(context))
         memory = []
         for block in self.blocks:
-            stream, kept = block(stream.hidden, context, None, log_weights)
+            stream, kept = block(stream, context, None, log_weights)
             memory.append(kept)
         return AttentionState(tuple(memory), stream, log_weights)
 
@@ -158,11 +173,11 @@ class AttentionCore(nn.Module):
         state = self.encode(context)
         wanted = range(len(self.blocks)) if layer is None else [range(len(self.blocks))[layer]]
         maps = []
-        hidden = self._embed(queries)
+        stream = Stream(self._embed(queries))
         for index, (block, kept) in enumerate(zip(self.blocks, state.memory, strict=True)):
             if index in wanted:
-                maps.append(block.attention_map(hidden, queries, kept))
-            (hidden, _), _ = block(hidden, queries, kept, None)
+                maps.append(block.attention_map(stream, queries, kept))
+            stream, _ = block(stream, queries, kept, None)
         return maps[0] if layer is not None else torch.stack(maps, -4)
 
     def _embed(self, points: Tensor) -> Tensor:
@@ -179,7 +194,7 @@ class AttentionCore(nn.Module):
     def _stream(self, state: AttentionState, queries: Tensor) -> Stream:
         stream = Stream(self._embed(queries))
         for block, kept in zip(self.blocks, state.memory, strict=True):
-            stream, _ = block(stream.hidden, queries, kept, state.log_weights)
+            stream, _ = block(stream, queries, kept, state.log_weights)
         return stream
 
     def _heads(self, stream: Stream) -> Estimate[Tensor]:
@@ -188,16 +203,15 @@ class AttentionCore(nn.Module):
         log_density, score = self.density_head(hidden).squeeze(-1), self.score_head(hidden)
         if self.choose is not None and stream.local is not None:
             share = self.choose(hidden).softmax(-1).mT  # (..., heads, m)
-            log_densities, scores = stream.local
-            log_density = log_density + (share * log_densities).sum(-2)
-            score = score + (share.unsqueeze(-1) * scores).sum(-3)
+            log_density = log_density + (share * stream.local.log_density).sum(-2)
+            score = score + (share.unsqueeze(-1) * stream.local.score).sum(-3)
         return Estimate(log_density, score)
 
 
 class _Block(nn.Module):
     """Pre-norm attention and feed-forward, for the context stream and for the query stream alike."""
 
-    def __init__(self, config: AttentionConfig) -> None:
+    def __init__(self, config: AttentionConfig, layer: int) -> None:
         super().__init__()
         width = config.width
         self.heads = config.heads
@@ -206,7 +220,7 @@ class _Block(nn.Module):
         self.query = nn.Linear(width, width)
         self.key_value = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
-        self.kernel = _Kernel(config) if config.lift else None
+        self.kernel = _Kernel(config, layer) if config.lift else None
         self.feedforward_norm = nn.LayerNorm(width)
         self.feedforward = nn.Sequential(
             nn.Linear(width, config.feedforward), nn.GELU(), nn.Linear(config.feedforward, width)
@@ -216,13 +230,16 @@ class _Block(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, hidden: Tensor, points: Tensor, memory: Memory | None, log_weights: Tensor | None
+        self, stream: Stream, points: Tensor, memory: Memory | None, log_weights: Tensor | None
     ) -> tuple[Stream, Memory]:
-        """Advance a stream (..., m, width) at points (..., m, d), attending to ``memory`` or to itself."""
-        normed = self.attention_norm(hidden)
-        places = points if self.kernel is None else points + self.kernel.move(normed)
+        """Advance a stream at points (..., m, d), attending to ``memory`` or to itself."""
+        hidden, normed = stream.hidden, self.attention_norm(stream.hidden)
+        places = self._places(points, stream)
         if memory is None:
-            memory = self._memory(normed, points, places)
+            keys, values = map(self._split, self.key_value(normed).chunk(2, -1))
+            memory = (keys, values)
+            if self.kernel is not None:
+                memory = self.kernel.remember(keys, values, points, places)
         attended, normalizers = _attend(
             self._queries(normed, places), *memory, log_weights, self.scale, normalize=self.kernel is not None
         )
@@ -237,16 +254,17 @@ class _Block(nn.Module):
         hidden = hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden)))
         return Stream(hidden, local), memory
 
-    def attention_map(self, hidden: Tensor, points: Tensor, memory: Memory) -> Tensor:
-        """Softmax weights (..., heads, m, n) of a stream (..., m, width) at points (..., m, d)."""
-        normed = self.attention_norm(hidden)
-        places = points if self.kernel is None else points + self.kernel.move(normed)
-        query = self._queries(normed, places)
+    def attention_map(self, stream: Stream, points: Tensor, memory: Memory) -> Tensor:
+        """Softmax weights (..., heads, m, n) of a stream at points (..., m, d)."""
+        query = self._queries(self.attention_norm(stream.hidden), self._places(points, stream))
         return _logits(query, memory[0], None, self.scale).softmax(-1)
 
-    def _memory(self, normed: Tensor, points: Tensor, places: Tensor) -> Memory:
-        keys, values = map(self._split, self.key_value(normed).chunk(2, -1))
-        return (keys, values) if self.kernel is None else self.kernel.remember(keys, values, points, places)
+    def _places(self, points: Tensor, stream: Stream) -> Tensor:
+        """Where the kernels see points (..., m, d): (..., heads or 1, m, d)."""
+        places = points.unsqueeze(-3)
+        if self.kernel is None or self.kernel.follow is None or stream.local is None:
+            return places
+        return places + self.kernel.follow[:, None, None] * stream.local.shift
 
     def _queries(self, normed: Tensor, places: Tensor) -> Tensor:
         query = self._split(self.query(normed))
@@ -262,18 +280,17 @@ class _Kernel(nn.Module):
 
     With [x / h^2, -1 / 2h^2] beside a query and [y, |y|^2] beside a key the logits gain
     -|x - y|^2 / 2h^2 up to a term of x alone; with [y, y^2] beside a value the output holds local moments.
-    Distances are between places, which are the points at first and may learn to follow the stream, such as
-    to where the mean shift of the layer before has led.
+    Distances are between places: in the first layer the points, in the next ones where the mean shift of the
+    head has led them, so that layer by layer a kernel comes to hold a cluster, and nothing but it.
     """
 
-    def __init__(self, config: AttentionConfig) -> None:
+    def __init__(self, config: AttentionConfig, layer: int) -> None:
         super().__init__()
         heads, dim = config.heads, config.dim
         spread = torch.logspace(-1, 0, heads) * dim**0.5
-        self.log_bandwidth = nn.Parameter(spread.log())
+        self.log_bandwidth = nn.Parameter((spread if layer == 0 else spread / 2).log())
+        self.follow = nn.Parameter(torch.ones(heads)) if layer > 0 else None
         self.log_prior = nn.Parameter(torch.zeros(heads))  # points' worth of h^2 in every variance
-        self.move = nn.Linear(config.width, dim, bias=False)
-        nn.init.zeros_(self.move.weight)
         self.density = nn.Linear(heads, config.width, bias=False)
         self.moments = nn.Linear(3 * heads * dim, config.width, bias=False)
 
@@ -285,7 +302,7 @@ class _Kernel(nn.Module):
     def remember(self, keys: Tensor, values: Tensor, points: Tensor, places: Tensor) -> Memory:
         """Widen keys and values (..., heads, n, c) at points (..., n, d) to c + 2d columns."""
         shape = (*keys.shape[:-1], points.shape[-1])
-        point, place = (tensor.unsqueeze(-3).expand(shape) for tensor in (points, places))
+        point, place = points.unsqueeze(-3).expand(shape), places.expand(shape)
         key = torch.cat([keys, place, place.square().sum(-1, keepdim=True)], -1)
         value = torch.cat([values, point, point.square()], -1)
         return _widen(key, value.shape[-1]), value
@@ -294,13 +311,13 @@ class _Kernel(nn.Module):
         """Widen queries (..., heads, m, c) as the keys; ``scale`` multiplies all logits later."""
         dim = places.shape[-1]
         precision = 1 / (scale * self.bandwidth.square())
-        column = (places.unsqueeze(-3) * precision).expand(*query.shape[:-1], dim)
+        column = (places * precision).expand(*query.shape[:-1], dim)
         lifted = torch.cat([query, column, (-0.5 * precision).expand(*query.shape[:-1], 1)], -1)
         return _widen(lifted, query.shape[-1] + 2 * dim)
 
     def forward(
         self, moments: Tensor, normalizers: Tensor, points: Tensor, places: Tensor, log_total: Tensor
-    ) -> tuple[Tensor, Estimate[Tensor]]:
+    ) -> tuple[Tensor, Local]:
         """What the stream (..., m, width) gains from local moments (..., heads, m, 2d), and the estimates.
 
         Where the kernel holds few points their variance is shrunk towards h^2, and the score with it
@@ -308,15 +325,15 @@ class _Kernel(nn.Module):
         """
         mean, second = moments.chunk(2, -1)
         square = self.bandwidth.square()
-        log_kernel = normalizers - 0.5 * (places.square().sum(-1).unsqueeze(-2) / square.squeeze(-1))
+        log_kernel = normalizers - 0.5 * (places.square().sum(-1) / square.squeeze(-1))
         known = torch.sigmoid(log_kernel + log_total - self.log_prior.unsqueeze(-1)).unsqueeze(-1)
-        variance = torch.lerp(square, (second - mean.square()).clamp_min(0), known) + 1e-3 * square
+        variance = torch.lerp(square, (second - mean.square()).clamp_min(0), known) + 1e-4 * square
         shift = mean - points.unsqueeze(-3)
         score = shift / variance
         log_density = log_kernel - 0.5 * (variance.log() + shift * score).sum(-1)
         seen = torch.cat([shift / self.bandwidth, score, variance.log()], -1)
         gain: Tensor = self.density(log_density.mT) + self.moments(seen.transpose(-3, -2).flatten(-2))
-        return gain, Estimate(log_density, score)
+        return gain, Local(log_density, score, shift)
 
 
 def _log_total(memory: Memory, log_weights: Tensor | None) -> Tensor:
