@@ -179,6 +179,8 @@ def test_log_normalizer_survives_far_queries():
 def test_lifted_heads_are_exact_kernel_estimates(n):
     """The paper's Proposition 3.5: without learned logits, log-normalizer and mean shift are the kernel's."""
     core, context, queries = tiny(lift=True, dim=3), points(n, 3) + 5, points(9, 3, seed=2) + 5
+    with torch.no_grad():
+        core.blocks[0].kernel.log_nu.fill_(25.0)  # Gaussian tails
     seen = watch_first_layer(core)
     state = core.encode(context)
     queries.requires_grad_()
@@ -198,6 +200,7 @@ def test_local_likelihood_is_exact_for_a_gaussian():
     core, deviation = tiny(lift=True, dim=1), 0.7
     with torch.no_grad():
         core.blocks[0].kernel.log_prior.fill_(-50.0)  # as if there were any number of points
+        core.blocks[0].kernel.log_nu.fill_(25.0)
     grid = torch.linspace(-6, 6, 4001, dtype=torch.float64)
     queries = torch.linspace(-1, 1, 7, dtype=torch.float64)
     seen = watch_first_layer(core)

@@ -291,6 +291,7 @@ class _Kernel(nn.Module):
         self.log_bandwidth = nn.Parameter((spread if layer == 0 else spread / 2).log())
         self.follow = nn.Parameter(torch.ones(heads)) if layer > 0 else None
         self.log_prior = nn.Parameter(torch.zeros(heads))  # points' worth of h^2 in every variance
+        self.log_nu = nn.Parameter(torch.full((heads,), math.log(20.0)))  # degrees of freedom of the tails
         self.density = nn.Linear(heads, config.width, bias=False)
         self.moments = nn.Linear(3 * heads * dim, config.width, bias=False)
 
@@ -321,7 +322,8 @@ class _Kernel(nn.Module):
         """What the stream (..., m, width) gains from local moments (..., heads, m, 2d), and the estimates.
 
         Where the kernel holds few points their variance is shrunk towards h^2, and the score with it
-        towards that of the kernel estimate.
+        towards that of the kernel estimate.  Tails are Student's: far from what a kernel holds, a Gaussian
+        that fits a part of a cluster would exaggerate without bounds.
         """
         mean, second = moments.chunk(2, -1)
         square = self.bandwidth.square()
@@ -330,7 +332,11 @@ class _Kernel(nn.Module):
         variance = torch.lerp(square, (second - mean.square()).clamp_min(0), known) + 1e-4 * square
         shift = mean - points.unsqueeze(-3)
         score = shift / variance
-        log_density = log_kernel - 0.5 * (variance.log() + shift * score).sum(-1)
+        distance = (shift * score).sum(-1)  # squared, in units of the variance
+        nu, dim = self.log_nu.exp().unsqueeze(-1), points.shape[-1]
+        score = score * ((nu + dim) / (nu + distance)).unsqueeze(-1)
+        log_tail = 0.5 * (nu + dim) * torch.log1p(distance / nu)
+        log_density = log_kernel - 0.5 * variance.log().sum(-1) - log_tail
         seen = torch.cat([shift / self.bandwidth, score, variance.log()], -1)
         gain: Tensor = self.density(log_density.mT) + self.moments(seen.transpose(-3, -2).flatten(-2))
         return gain, Local(log_density, score, shift)
