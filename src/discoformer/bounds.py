@@ -113,6 +113,10 @@ class Bounded(Method):
         lines = to_line(context, maps).points
         return BoundedField(self.method._fit(lines, weights), maps)
 
+    def for_few_rows(self) -> Bounded:
+        """The same bounds around what the method uses instead."""
+        return Bounded(self.method.for_few_rows(), self.bounds, self.names)
+
     def _check_inside(self, x: Tensor, column: int, low: float, high: float) -> None:
         wrong = ((x < low) | (x > high)).nonzero()
         which = column_names([column], self.names)

@@ -21,7 +21,7 @@ from discoformer.models.student import StudentMixture
 __all__ = ["consolidate", "converge", "drop_dead"]
 
 _DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
-_NOTHING = 0.01  # gain of log likelihood not worth a step: noise is half a unit for every parameter
+_NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
 
 

@@ -23,6 +23,7 @@ __all__ = ["InMemory", "Sample"]
 _CHUNK = 5 * 2**19  # bytes of temporaries in one chunk: what stays in cache is fastest
 _BESIDE = 96  # numbers per point beside its lift: three times the usual number of slots
 _LEAST = 256  # points in a chunk: with fewer, products of matrices are slow
+_SPREAD = 8  # chunks from which on all threads share them: fewer are not worth the handing over
 _KEEP = 128 * 2**20  # bytes of lifted points that are kept from one pass to the next
 
 
@@ -88,5 +89,5 @@ class InMemory:
             return slot_statistics(lifted, share, slots)
 
         tracked = any(tensor.requires_grad for tensor in (self.points, *slots.keys))
-        alone = parts == 1 or (tracked and torch.is_grad_enabled())
+        alone = parts < _SPREAD or (tracked and torch.is_grad_enabled())
         return cast(Tensor, sum((map if alone else ordered_map)(part, range(0, size, rows))))
