@@ -264,7 +264,7 @@ def draw(lines: Sequence[Line], dims: Sequence[int], path: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = make_parser(__doc__)
-    parser.add_argument("--cap", type=float, default=60.0, help="seconds for one measurement (default: 60)")
+    parser.add_argument("--cap", type=float, default=15.0, help="seconds for one measurement (default: 15)")
     parser.add_argument(
         "--measure", nargs=5, metavar=("METHOD", "MODEL", "N", "D", "ROWS"), help="one of them"
     )

@@ -88,7 +88,7 @@ class Stack(nn.Module, Method):
             frame = Standardize().fit(context, weights)
             few = by_radius(context, weights, _FEW)
             fields = [cast(MixtureField, member._fit(context, weights)) for member in self.members]
-            decided = self._decide(few, fields if context.shape[-2] <= _FEW else None)
+            decided = self._decide(few, fields)
             samples = [_inside(field.frame, context, weights) for field in fields]
             return _assemble(fields, samples, decided, frame)
 
@@ -102,26 +102,22 @@ class Stack(nn.Module, Method):
         """Fit to a sample that is not in memory; the points that decide are those `_fit` takes."""
         fields = [cast(MixtureField, member.fit_stream(stream)) for member in self.members]
         few = Part(stream.evenly("standardize", _FEW).to(self.dtype), None)
-        decided = self._decide(few, fields if stream.rows <= _FEW else None)
+        decided = self._decide(few, fields)
         samples = [stream.inside(member.frame_name, self.dtype) for member in self.members]
         return _assemble(fields, samples, decided, stream.frame("standardize").to(self.dtype))
 
     @torch.no_grad()
-    def _decide(self, few: Part, fields: list[MixtureField] | None) -> _Decided | None:
-        """Consolidate the members' fields of a few points and weigh all; None if they are too few to tell."""
+    def _decide(self, few: Part, fields: list[MixtureField]) -> _Decided | None:
+        """Consolidate the members' fields on a few points and weigh all; None if they are too few to tell."""
         try:
             if few.points.shape[-2] <= _FOLD:
                 seen, unseen = hold_out(few, self.folds)
             else:
                 seen, unseen = (part.first for part in hold_out(_evenly(few, _CUT), 3))
 
-            def view(index: int) -> tuple[MixtureField, Tensor]:
-                member = self.members[index]
-                field = fields[index] if fields else cast(MixtureField, member._fit(*few))
-                merged = _merge(field, few)
-                return merged, _held_out(member, merged, seen, unseen)
-
-            merged, held_out = zip(*map(view, range(len(self.members))), strict=True)
+            merged = [_merge(field, few) for field in fields]
+            pairs = zip(self.members, merged, strict=True)
+            held_out = [_held_out(member, field, seen, unseen) for member, field in pairs]
         except DataError:
             return None
         log_density = torch.cat(held_out, -1)
@@ -160,8 +156,7 @@ def _assemble(
         equal = fields[0].state.log_weight.new_zeros(*fields[0].state.log_weight.shape[:-1], len(fields))
         return combine(fields, equal.log_softmax(-1), frame)
     merged = [
-        _converge(replace(field, frame=own.frame, state=_move(field, own.frame)), sample, _SETTLE)
-        for field, own, sample in zip(decided.merged, fields, samples, strict=True)
+        _converge(field, sample, _SETTLE) for field, sample in zip(decided.merged, samples, strict=True)
     ]
     pairs = zip(fields, merged, strict=True)
     return combine([field for pair in pairs for field in pair], decided.log_share, frame)
