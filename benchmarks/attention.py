@@ -37,7 +37,7 @@ def mixtures(run: Session, dim: int, sizes: Sequence[int]) -> None:
     """One row per n."""
     rows = []
     for size in sizes:
-        errors = run.measure(gmm_setting(dim, size, "diagonal"), [RIVAL])
+        errors = run.measure(gmm_setting("diagonal", dim, size), [RIVAL])
         ours, theirs = errors["ours"], errors[RIVAL]
         value, error = ratio(ours, theirs)
         bound = BOUNDS.get((dim, size))

@@ -62,7 +62,7 @@ def adapt_consistency(
     weights: Any = None,
     *,
     steps: int = 4,
-    lr: float = 1e-4,
+    lr: float = 3e-4,
 ) -> Network:
     """A copy of ``network`` after ``steps`` of test-time training on ``context``.
 
