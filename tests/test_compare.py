@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 
 from discoformer import DiScoFormer
 from discoformer.baselines import KDE, GaussianMixtureBIC
+from discoformer.bounds import Bounded
 from discoformer.checks import DataError
 from discoformer.cli import main
 from discoformer.comparison import PEERS, held_out_log_likelihood, make_method
@@ -172,11 +173,30 @@ def test_all_files_are_read_before_the_work(capsys: pytest.CaptureFixture[str]) 
     assert "none.csv: no such file" in printed.err
 
 
+def test_bounds_are_for_all_methods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kernels that know where waiting times end describe them better, by the density within the bound."""
+    waiting = np.random.default_rng(0).exponential(size=(200, 1))
+    np.save(tmp_path / "wait.npy", waiting)
+    arguments = ["compare", str(tmp_path / "wait.npy"), "--methods", "kde-scott", "--json"]
+    found = []
+    for option in ([], ["--bounds", "0:"]):
+        assert main([*arguments, *option]) == 0
+        found.append(json.loads(capsys.readouterr().out)["rows"][0]["log_likelihood"])
+    expected = held_out_log_likelihood(Bounded(KDE(), (0, None)), waiting)
+    assert found[1] == pytest.approx(expected.mean)
+    assert found[1] > found[0]
+    assert main([*arguments, "--bounds", "1:"]) == 2
+    first = int(np.argmax(waiting < 1))
+    assert f"at row {first}, outside its bounds (1, inf)" in capsys.readouterr().err
+    assert main(["compare", "gmm:2,64,2", "--bounds", "0:"]) == 2
+    assert "--bounds does not go with gmm:d,n,k" in capsys.readouterr().err
+
+
 def test_columns_of_a_few_values_get_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     np.save(tmp_path / "data.npy", np.column_stack([rng.normal(size=50), rng.integers(0, 3, 50)]))
     assert main(["compare", str(tmp_path / "data.npy"), "--methods", "kde-scott"]) == 0
-    assert "note: 'x1' has fewer than 10 values" in capsys.readouterr().out
+    assert "note: 'x1' has fewer than 10 distinct values" in capsys.readouterr().out
 
 
 def test_a_method_that_fails_does_not_stop_the_others(

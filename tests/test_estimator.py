@@ -101,6 +101,23 @@ def test_pandas_keeps_names_and_index(est: DiScoFormer, model_path: Path) -> Non
         named.score_samples(queries[["b", "a", "c"]])
 
 
+@pytest.mark.parametrize("columns", [[0, 1], [10, 5], [("a", "x"), ("a", "y")]])
+def test_columns_need_no_text_for_names(columns: list[Any]) -> None:
+    frame = pd.DataFrame(SAMPLE[:, :2], columns=columns)
+    est = DiScoFormer(model="kde").fit(frame)
+    assert list(est.sample(2, random_state=0).columns) == columns
+    assert list(est.score_function(frame).columns) == columns
+    assert list(est.estimate(frame).columns) == ["log_density", *(f"score_{name}" for name in columns)]
+    assert list(est.estimate(est.sample(2, random_state=0)).index) == [0, 1]  # and no warning of names
+
+
+def test_frames_without_columns_or_with_two_of_a_name_are_refused() -> None:
+    with pytest.raises(DataError, match="X has no columns"):
+        DiScoFormer(model="kde").fit(FRAME[[]])
+    with pytest.raises(DataError, match="X has two columns 'a': rename one of them"):
+        DiScoFormer(model="kde").fit(FRAME[["a", "b", "a"]])
+
+
 def test_integer_and_nullable_columns_are_numbers() -> None:
     frame = pd.DataFrame(
         {"a": range(10), "b": pd.array([1, 2, 3, 4, 5] * 2, dtype="Int64"), "c": [True, False] * 5}

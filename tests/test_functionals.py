@@ -56,6 +56,20 @@ class RemembersField(Field):
         return Estimate(seen.to(queries.dtype), queries)
 
 
+class Plain(Field):
+    """A field that only estimates."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    @property
+    def dim(self) -> int:
+        return self.field.dim
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        return self.field.estimate(queries)
+
+
 def random(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
@@ -102,6 +116,20 @@ def test_one_step_fisher_information_is_wrong_in_second_order_only() -> None:
     square = fisher_information(x, field, form="square").value
     assert one_step.item() == pytest.approx(dim * (1 - wrong**2), rel=1e-12)
     assert square.item() == pytest.approx(dim * (1 + wrong) ** 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bandwidth", ["scott", "scott-full", 0.3])
+def test_divergence_of_a_kernel_estimate_is_what_autograd_says(
+    bandwidth: str | float, weighted: bool
+) -> None:
+    x = random(2, 40, 3) @ random(3, 3, seed=1) + 5
+    field = KDE(bandwidth).fit(x, random(2, 40, seed=2).exp() if weighted else None)
+    y = (1.3 * x).requires_grad_()
+    score = field.score(y)
+    slopes = (torch.autograd.grad(score[..., k].sum(), y, retain_graph=True)[0][..., k] for k in range(3))
+    torch.testing.assert_close(field.score_divergence(y.detach()), sum(slopes), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(fisher_information(x, field), fisher_information(x, Plain(field)))
 
 
 def test_divergences_of_exact_gaussians() -> None:

@@ -1,6 +1,7 @@
 """Tables survive every format bit for bit, and unusable files are refused with a name and a place."""
 
 import gzip
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -88,8 +89,30 @@ def test_spaces_are_not_part_of_a_name(tmp_path: Path) -> None:
     assert read_table(tmp_path / "spaces.csv", ["b c"]).values.tolist() == [[2.0]]
 
 
-@pytest.mark.parametrize("separator", [";", "\t"])
-def test_semicolons_and_tabs_separate_too(separator: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_names_that_pandas_counts_are_no_row(index: bool, columns: int, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(4, columns))
+    pd.DataFrame(values).to_csv(tmp_path / "counted.csv", index=index)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = read_table(tmp_path / "counted.csv")
+    assert table.names == tuple(map(str, range(columns)))
+    np.testing.assert_array_equal(table.values, values)
+    expected = [] if index else [f"the first line, 0 to {columns - 1}, is read as the names of the columns"]
+    assert [str(w.message).split("counted.csv: ")[1] for w in caught] == expected
+
+
+def test_whole_numbers_under_a_counted_line_lose_no_row(tmp_path: Path) -> None:
+    (tmp_path / "ranks.csv").write_text("0,1,2\n2,0,1\n1,2,0\n")
+    with pytest.warns(UserWarning, match="the first line, 0 to 2, is read as a row of data"):
+        table = read_table(tmp_path / "ranks.csv")
+    assert (table.names, table.named) == (("x0", "x1", "x2"), False)
+    assert table.values[0].tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_semicolons_tabs_and_bars_separate_too(separator: str, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text(f"a{separator}b\n1.5{separator}2\n")
     table = read_table(tmp_path / "other.csv")
     assert (table.names, table.values.tolist()) == (("a", "b"), [[1.5, 2.0]])
@@ -120,14 +143,15 @@ def test_byte_order_mark_is_not_part_of_a_name(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("\n\n", "cannot be read as csv"),
+        ("\n\n", "nothing but empty lines"),
+        ("   \n", "nothing but empty lines"),
         ("a,b\n", "no rows"),
         ("a,b\n1,2\n3,tall\n", r"column 'b' holds text or dates, first at row 1 \('tall'\)"),
         ("a,b\n1,2\n3,\n,\n", r"column 'b' has a missing value at row 1 .*3 in all"),
         ("a,b\n1,2\n3,nan\n", "column 'b' has a missing value at row 1"),
         ("a,b\n1,2\n-inf,4\n", "column 'a' has an infinite value at row 1"),
         ("a,b\n1,2,3\n4,5,6\n", "more fields than the header"),
-        ("a,b\n1,2\n4,5,6\n", "cannot be read as csv"),
+        ("a,b\n1,2\n4,5,6\n", "cannot be read as csv: Expected 2 fields in line 3, saw 3"),
     ],
 )
 def test_unusable_text_names_the_place(text: str, message: str, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from discoformer.particles import (
     BKW,
     SBTM,
     Blob,
+    Carried,
     DoubleWell,
     Equation,
     ExactOracle,
@@ -242,6 +243,41 @@ def test_gaussian_closure_is_the_sample_gaussian() -> None:
         torch.testing.assert_close(ours, exact)
 
 
+def test_carried_along_an_affine_map_is_fitted_anew() -> None:
+    """Rotation, shear and shift of a batch: the carried answer is that of a fit of an equivariant method."""
+    x = normal(2, 60, 3)
+    moved = x @ normal(2, 3, 3, seed=1) + 5
+    for method in (KDE("scott-full"), GaussianClosure(), Blob("scott-full")):
+        oracle = Carried(method, every=2)
+        oracle.estimate(x, 0.0)
+        carried, anew = oracle.estimate(moved, 1.0), method.fit(moved).estimate(moved)
+        torch.testing.assert_close(carried.score, anew.score)
+        if anew.log_density is not None:
+            torch.testing.assert_close(carried.log_density, anew.log_density)
+
+
+def test_carried_is_fitted_when_it_is_due() -> None:
+    x = [normal(30, 2, seed=k) for k in range(5)]  # no affine map leads from one to the other
+    oracle = Carried(KDE(), every=2)
+    for k, points in enumerate(x):
+        anew = torch.equal(oracle.estimate(points, 0.0).score, KDE().fit(points).score(points))
+        assert anew == (k % 2 == 0)
+    with pytest.raises(DataError, match="at least one answer"):
+        Carried(KDE(), every=0)
+    with pytest.raises(DataError, match="no fit to carry on"):
+        oracle.restore({"generator": torch.zeros(1)})
+
+
+def test_carried_follows_a_relaxation() -> None:
+    """Sigma of Landau's equation with a fit every 10 steps stays close to that with a fit at each."""
+    start = landau_start("two-mode", 3).sample(200, torch.Generator().manual_seed(0))
+    runs = [
+        integrate(Landau(), start, oracle, dt=0.02, steps=50).covariance[:, 0, 0]
+        for oracle in (KDE(), Carried(KDE(), every=10))
+    ]
+    assert (runs[0] - runs[1]).abs().max() < 0.02 * (runs[0][0] - runs[0][-1])
+
+
 def test_sbtm_learns_the_start_and_stays_there() -> None:
     law = landau_start("gaussian", 2)
     x = torch.stack([law.sample(200, torch.Generator().manual_seed(seed)) for seed in (0, 1)])
@@ -291,7 +327,7 @@ class Failing(Oracle):
         self.oracle.restore(state)
 
 
-@pytest.mark.parametrize("kind", ["kde", "sbtm", "adaptive"])
+@pytest.mark.parametrize("kind", ["kde", "sbtm", "adaptive", "carried"])
 def test_resumed_equals_unbroken(kind: str, tmp_path: Path) -> None:
     law = landau_start("gaussian", 2)
     start = law.sample(40, torch.Generator().manual_seed(0))
@@ -300,6 +336,8 @@ def test_resumed_equals_unbroken(kind: str, tmp_path: Path) -> None:
     def oracle() -> Oracle:
         if kind == "sbtm":
             return SBTM(law, hidden=(8,), steps=3, start_steps=5)
+        if kind == "carried":
+            return Carried(KDE(), every=4)
         return as_oracle(KDE())
 
     common = {"dt": 0.2, "steps": 6, "frames": [0.0, 0.4, 1.2], **options}

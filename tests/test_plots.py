@@ -66,6 +66,20 @@ def test_outliers_are_the_rows_of_lowest_density() -> None:
     assert len(labels) == 10
 
 
+def test_a_wild_value_does_not_hide_the_others() -> None:
+    sample = np.vstack([RNG.normal(size=(99, 2)), [[1e9, 0.0]]])
+    axes = plot_density(KDE().fit(sample), sample).axes[0]
+    assert np.ptp(axes.get_xlim()) < 20
+    assert axes.get_title(loc="left") == "outside the picture: 1 of 100 rows"
+
+
+def test_a_far_cluster_is_no_wild_value() -> None:
+    sample = np.concatenate([RNG.normal(size=(95, 1)), 1e3 + RNG.normal(size=(5, 1))])
+    axes = plot_density(KDE().fit(sample), sample).axes[0]
+    assert axes.get_xlim()[1] > 1e3
+    assert axes.get_title(loc="left") == ""
+
+
 def test_unknown_view_is_refused() -> None:
     sample = SAMPLES["one column"]
     with pytest.raises(DataError, match="view='cube' is unknown"):

@@ -108,6 +108,28 @@ def test_a_table_that_cannot_be_cut_into_folds_still_has_a_page() -> None:
     assert "not available: column 1: constant" in text
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4, 5])
+def test_a_few_rows_have_a_page_without_numbers_that_cannot_be_had(rows: int) -> None:
+    text = Reader(make_report(Table(VALUES[:rows, :1], ("a",)), model="kde")).text
+    assert ("too few to hold some out" in text) == (rows < 4)
+    assert ("kernel density, Scott's rule" in text) == (rows >= 4)
+    assert "do not make" not in text
+    assert "nan" not in text
+
+
+def test_a_wild_value_does_not_make_wide_numbers() -> None:
+    values = VALUES[:, :1].copy()
+    values[7] = 1e9
+    page = make_report(Table(values, ("a",)), model="kde")
+    assert max(map(len, Reader(page).cells)) < 50
+
+
+def test_columns_with_few_values_are_named() -> None:
+    values = np.column_stack([VALUES[:, 0], np.arange(60) % 3])
+    text = Reader(make_report(Table(values, ("a", "kind")), model="kde")).text
+    assert "'kind' has fewer than 10 distinct values" in text
+
+
 @pytest.mark.parametrize("columns", [1, 5])
 def test_effective_dimension_is_between_one_and_the_number_of_columns(columns: int) -> None:
     base = RNG.normal(size=(4000, columns))

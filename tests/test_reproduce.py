@@ -21,9 +21,9 @@ from discoformer.experiments.equivariance import equivariance_errors
 from discoformer.experiments.harness import open_folder
 from discoformer.experiments.heavy_tails import IndependentStudentT, setting
 from discoformer.experiments.ledger import Ledger, Row, Rows
+from discoformer.experiments.once import Once
 from discoformer.experiments.ornstein_uhlenbeck import exact_values
 from discoformer.experiments.page import page_of, page_path
-from discoformer.experiments.sdkde import Once
 from discoformer.experiments.settings import measure_errors
 from discoformer.experiments.summary import GMM, KDE, OURS, PUBLISHED, Line, Summary, every
 from discoformer.models import registry
@@ -360,6 +360,9 @@ def test_remembered_fits_are_the_fits(model_path: Path) -> None:
     for _ in range(2):
         assert measure_errors(once, case, "")["score_error"] == expected
     other = setting("student", 40).draw(1)
+    both = Once(method, fits=2)
+    fields = [both.fit(c.context) for c in (case, other)]
+    assert [both.fit(c.context) for c in (case, other)] == fields
     assert measure_errors(once, other, "")["score_error"] == measure_errors(method, other, "")["score_error"]
 
 

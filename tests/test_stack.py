@@ -115,4 +115,5 @@ def test_weights_maximize_the_held_out_likelihood() -> None:
 
     for other in torch.rand(200, 3, generator=generator, dtype=F64):
         assert likelihood(other / other.sum()) <= likelihood(weights) + 1e-6
-    torch.testing.assert_close(stacking_weights(log_density[:0], rounds=3), torch.full((3,), 1 / 3, dtype=F64))
+    nothing = stacking_weights(log_density[:0], rounds=3)
+    torch.testing.assert_close(nothing, torch.full((3,), 1 / 3, dtype=F64))

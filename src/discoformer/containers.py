@@ -14,7 +14,16 @@ from torch import Tensor
 
 from discoformer.checks import DataError
 
-__all__ = ["kind_of", "make_frame", "refuse_missing", "refuse_text", "wrap_column", "wrap_columns"]
+__all__ = [
+    "kind_of",
+    "labels_of",
+    "make_frame",
+    "refuse_columns",
+    "refuse_missing",
+    "refuse_text",
+    "wrap_column",
+    "wrap_columns",
+]
 
 Kind = Literal["array", "tensor", "pandas", "polars"]
 
@@ -38,19 +47,24 @@ def kind_of_type(holder: type) -> Kind:
     return "array"
 
 
+def labels_of(data: Any) -> list[Any] | None:
+    """The columns of a frame, whatever they are called by: text, numbers, tuples."""
+    return None if kind_of(data) in ("array", "tensor") else list(data.columns)
+
+
 def wrap_column(values: NDArray[np.float64], name: str, like: Any) -> Any:
     """A column of answers (m,): a series with the index of ``like`` if that is a frame, else the array."""
     frame = wrap_columns(values[:, None], [name], like)
     return values if isinstance(frame, np.ndarray) else frame[name]
 
 
-def wrap_columns(values: NDArray[np.float64], names: Sequence[str], like: Any) -> Any:
+def wrap_columns(values: NDArray[np.float64], names: Sequence[Any], like: Any) -> Any:
     """Columns of answers (m, k): a frame with the index of ``like`` if that is a frame, else the array."""
     return make_frame(values, names, type(like), getattr(like, "index", None))
 
 
 def make_frame(
-    values: NDArray[np.float64], names: Sequence[str], holder: type[Any], index: Any = None
+    values: NDArray[np.float64], names: Sequence[Any], holder: type[Any], index: Any = None
 ) -> Any:
     """Columns (m, k) in the type that the data came in, if that is a frame, else the array."""
     kind = kind_of_type(holder)
@@ -59,6 +73,18 @@ def make_frame(
     if kind == "polars":
         return holder(values, schema=list(names))
     return values
+
+
+def refuse_columns(data: Any) -> None:
+    """Raise `DataError` if a frame has no columns, or two of the same name."""
+    labels = labels_of(data)
+    if labels is None:
+        return
+    if not labels:
+        raise DataError("X has no columns")
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise DataError(f"X has two columns {twice!r}: rename one of them")
 
 
 def refuse_text(data: Any) -> None:

@@ -19,7 +19,9 @@ from discoformer.bounds import Bounded, everyday, parse_bounds
 from discoformer.checks import DataError, check_points
 from discoformer.containers import (
     kind_of,
+    labels_of,
     make_frame,
+    refuse_columns,
     refuse_missing,
     refuse_text,
     wrap_column,
@@ -121,7 +123,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted: tuple[NDArray[np.float64], Method] | None = (sample, resolved.method)
         if weights is not None:
             self._fitted = None
-        self._holder = type(X)
+        self._holder, self._columns = type(X), labels_of(X)
         check_range(resolved, rows, int(self.support_.sum()))
         return self
 
@@ -235,8 +237,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return None if names is None else [str(name) for name in names]
 
     @property
-    def _labels(self) -> list[str]:
-        return self._names or [f"x{j}" for j in range(self.n_features_in_)]
+    def _labels(self) -> list[Any]:
+        """What the columns of the output are called: as in the frame the estimator was fitted on."""
+        return self._columns or self._names or [f"x{j}" for j in range(self.n_features_in_)]
 
     def _answer(self, X: Any, *, score: bool = True) -> Estimate[Any]:
         """Estimate at X; without ``score`` the scores need not be kept, where there may be too many."""
@@ -265,7 +268,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.field_ = Supported(resolved.method, self._names).fit_stream(stream)
         self.support_ = np.isin(np.arange(self.n_features_in_), support_of(self.field_))
         self._fitted = None
-        self._holder = np.ndarray
+        self._holder, self._columns = np.ndarray, None
         check_range(resolved, stream.rows, int(self.support_.sum()))
         return self
 
@@ -289,6 +292,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return context
 
     def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        refuse_columns(X)
         try:
             values: NDArray[Any] = validate_data(
                 self,
@@ -340,6 +344,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             result.feature_names_in_ = self.feature_names_in_[list(columns)]
         result._fitted = None
         result._holder = self._holder
+        result._columns = None if self._columns is None else [self._columns[c] for c in columns]
         result.support_ = np.ones(len(columns), dtype=bool)
         return result
 

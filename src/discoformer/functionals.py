@@ -129,7 +129,8 @@ def fisher_information(
     sample : (..., n, d)
     source : Method or Field
     form : "one-step" or "square"
-        The first needs the divergence of the score, d derivatives by autograd.
+        The first needs the divergence of the score: d derivatives by autograd, unless the field has a
+        closed form (kernel density estimates do).
     split : "none", "folds" or "balanced"
     folds : int
 
@@ -306,6 +307,11 @@ class _LeavesOneOut(Protocol):
     def loo_log_density(self) -> Tensor: ...
 
 
+@runtime_checkable
+class _KnowsDivergence(Protocol):
+    def score_divergence(self, queries: Tensor) -> Tensor: ...
+
+
 def _own(points: Tensor, source: Method | Field, ask: Ask, split: Split, folds: int) -> Tensor:
     """What ``source`` answers at its own sample, (passes, ..., n) or (passes, ..., n, d).
 
@@ -360,7 +366,9 @@ def _squared_score(field: Field, points: Tensor) -> Tensor:
 
 
 def _one_step(field: Field, points: Tensor) -> Tensor:
-    """-|s|^2 - 2 div s (..., m), a block of points at a time."""
+    """-|s|^2 - 2 div s (..., m), in closed form or by autograd, a block of points at a time."""
+    if isinstance(field, _KnowsDivergence):
+        return -_squared_score(field, points) - 2 * field.score_divergence(points)
     tracked = torch.is_grad_enabled() and points.requires_grad
     blocks = []
     for block in points.split(_CHUNK, -2):

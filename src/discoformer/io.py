@@ -29,6 +29,7 @@ __all__ = [
     "check_folder",
     "check_output",
     "columns_to_drop",
+    "few_values",
     "read_sample",
     "read_table",
     "refuse_dependent",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 FORMATS = (".csv", ".tsv", ".npy", ".parquet")
+FEW_VALUES = 10  # a column with fewer distinct values than this gets a note
 # What stands for a missing number, as pandas reads it; "Na" may be sodium.
 MISSING = {
     "",
@@ -102,9 +104,11 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None, *, by_pos
     """Read a csv, tsv, npy or parquet file as a table of finite floats.
 
     A text file whose first line has nothing but numbers and gaps has no header; its columns, like those of
-    an npy file, are called x0, x1, ...  Semicolons or tabs separate columns where the first line has no
-    comma.  A first column without a name under a header holds row labels and is left out, with a warning
-    unless it is text or counts the rows; last columns without a name or a value are left out as well.
+    an npy file, are called x0, x1, ...  But a first line 0, 1, 2, ... over rows that are not all whole
+    numbers holds names, as pandas writes them where there are none.  Semicolons, tabs or bars separate
+    columns where the first line has no comma.  A first column without a name under a header holds row
+    labels and is left out, with a warning unless it is text or counts the rows; last columns without a
+    name or a value are left out as well.
 
     Parameters
     ----------
@@ -194,6 +198,24 @@ def columns_to_drop(table: Table) -> list[int]:
         warnings.simplefilter("ignore", SupportWarning)
         _, kept = on_support(Supported(KDE(bandwidth=1.0), table.names).fit(table.values))
     return [j for j in range(len(table.names)) if j not in set(kept)]
+
+
+def few_values(table: Table) -> str | None:
+    """A note that names the columns with few distinct values, if there are any.
+
+    >>> coin = np.array([[0.0, 0.1], [1.0, 0.2], [1.0, 0.3], [0.0, 0.4]])
+    >>> few_values(Table(coin, ("coin", "x")))
+    "'coin' has fewer than 10 distinct values and no density: an estimate puts spikes on them"
+    """
+    counts = [len(np.unique(column)) for column in table.values.T]
+    few = [j for j, count in enumerate(counts) if 1 < count < min(FEW_VALUES, len(table.values))]
+    if not few:
+        return None
+    have = "has" if len(few) == 1 else "have"
+    return (
+        f"{column_names(few, table.names)} {have} fewer than {FEW_VALUES} distinct values and no density: "
+        "an estimate puts spikes on them"
+    )
 
 
 def write_table(table: Table, path: str | Path) -> None:
@@ -311,8 +333,11 @@ def _read_frame(path: Path, suffix: str) -> tuple[pd.DataFrame, bool]:
         raise DataError(f"{path}: not UTF-8 text, save it as UTF-8") from error
     except pd.errors.ParserWarning as warning:
         raise DataError(f"{path}: the rows have more fields than the header, name every column") from warning
+    except pd.errors.EmptyDataError as error:
+        raise DataError(f"{path}: the file has nothing but empty lines") from error
     except (ValueError, OSError) as error:  # the parsers' own errors are ValueErrors
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = reason.removeprefix("Error tokenizing data. C error: ")
         raise DataError(f"{path}: cannot be read as {suffix[1:]}: {reason}") from error
 
 
@@ -323,16 +348,19 @@ def _read_text(path: Path, separator: str) -> tuple[pd.DataFrame, bool]:
         path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False, encoding="utf-8-sig"
     )
     cells = [str(cell).strip() for cell in first.iloc[0]]
-    for other in ";\t":
+    for other in ";\t|":
         if len(cells) == 1 and other in cells[0]:
             return _read_text(path, other)
     named = not all(cell in MISSING or _is_number(cell) for cell in cells)
-    header = 0 if named else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be lost
-        frame = pd.read_csv(
-            path, sep=separator, header=header, index_col=False, encoding="utf-8-sig", low_memory=False
-        )
+    counted = len(cells) > 1 and _counts_columns(cells)
+    frame = _parse(path, separator, header=named or counted)
+    if counted:
+        named = cells[0] == "" or not _is_whole(frame)
+        if cells[0] != "":
+            what = "the names of the columns" if named else "a row of data"
+            warnings.warn(f"{path}: the first line, 0 to {len(cells) - 1}, is read as {what}", stacklevel=2)
+        if not named:
+            frame = _parse(path, separator, header=False)
     names = [str(name).strip() for name in frame.columns] if named else _generated(frame.shape[1])
     frame.columns = pd.Index(names)
     while len(cells) > 1 and cells[-1] == "" and frame.iloc[:, -1].isna().all():  # lines end in a separator
@@ -346,6 +374,37 @@ def _read_text(path: Path, separator: str) -> tuple[pd.DataFrame, bool]:
             )
         frame = frame.iloc[:, 1:]
     return frame, named
+
+
+def _parse(path: Path, separator: str, *, header: bool) -> pd.DataFrame:
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be lost
+        return pd.read_csv(
+            path,
+            sep=separator,
+            header=0 if header else None,
+            index_col=False,
+            encoding="utf-8-sig",
+            low_memory=False,
+        )
+
+
+def _counts_columns(cells: Sequence[str]) -> bool:
+    """Whether a line is 0, 1, 2, ..., perhaps after an empty cell over row labels: what pandas writes.
+
+    >>> _counts_columns(["", "0", "1"]), _counts_columns(["0", "1.0"])
+    (True, False)
+    """
+    numbers = cells[1:] if cells[0] == "" else cells
+    return list(numbers) == [str(j) for j in range(len(numbers))]
+
+
+def _is_whole(frame: pd.DataFrame) -> bool:
+    import pandas as pd
+
+    return all(pd.api.types.is_integer_dtype(kind) for kind in frame.dtypes)
 
 
 def _is_index(column: pd.Series[Any]) -> bool:
@@ -389,7 +448,8 @@ def _floats(column: pd.Series[Any], path: Path) -> NDArray[np.float64]:
         cell = str(column.iloc[row])
         if re.fullmatch(r"[-+.\deE]*\d[,;\s][-+.,;\s\deE]*", cell):
             advice = (
-                "separate columns by commas, semicolons or tabs and write decimals with a point, not a comma"
+                "separate columns by commas, semicolons, tabs or bars and write decimals with a point, "
+                "not a comma"
             )
         else:
             advice = "turn it into numbers or leave it out with --columns"

@@ -6,6 +6,7 @@ Figures are made without pyplot, so no window, backend or global state is touche
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from discoformer.support import on_support
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.contour import ContourSet
     from matplotlib.figure import Figure
 
     Drawing = Callable[[Field, NDArray[np.float64], Sequence[str]], Figure]
@@ -34,6 +34,7 @@ MAX_POINTS = 2000  # points drawn; more only blacken the page
 MAX_COLUMNS = 6  # panels of the corner figure per side
 UNUSUAL = 10  # rows marked as such
 MASSES = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2, 0.05)  # shares of the sample inside the contours
+REACH = 5  # how far pictures go beyond the middle 80% of a column, in its width
 INK = "#20303c"
 ACCENT = "#d1495b"
 
@@ -41,6 +42,10 @@ STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.edgecolor": "#8a949b",
     "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10,
+    "axes.formatter.limits": (-3, 5),
+    "axes.formatter.use_mathtext": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "xtick.color": INK,
@@ -170,7 +175,7 @@ def plot_outliers(
 
 def _draw_density(field: Field, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
     draw = {1: _draw_line, 2: _draw_contours}.get(field.dim, _draw_corner)
-    return draw(field, _shown(sample), names)
+    return draw(field, sample, names)
 
 
 def _draw_line(field: Field, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
@@ -178,14 +183,13 @@ def _draw_line(field: Field, sample: NDArray[np.float64], names: Sequence[str]) 
     figure, axes = _figure(6.4, 4.0)
     grid = _grid(sample[:, 0], 400)
     density = np.exp(field.log_density(grid[:, None]))
+    _note_hidden(axes, sample, [grid])
     axes.fill_between(grid, density, color=_colour(0.45), alpha=0.25, linewidth=0)
     axes.plot(grid, density, color=_colour(0.3), linewidth=2)
-    fade = min(0.6, 60 / len(sample) + 0.08)
-    axes.vlines(
-        sample[:, 0], -0.05 * density.max(), -0.01 * density.max(), color=INK, alpha=fade, linewidth=0.8
-    )
-    axes.set(xlabel=names[0], ylabel="density", ylim=(-0.06 * density.max(), 1.06 * density.max()))
-    axes.margins(x=0)
+    rug, top = _shown(sample)[:, 0], density.max()
+    fade = min(0.6, 60 / len(rug) + 0.08)
+    axes.vlines(rug, -0.05 * top, -0.01 * top, color=INK, alpha=fade, linewidth=0.8)
+    axes.set(xlabel=names[0], ylabel="density", xlim=(grid[0], grid[-1]), ylim=(-0.06 * top, 1.06 * top))
     return figure
 
 
@@ -193,15 +197,13 @@ def _draw_contours(field: Field, sample: NDArray[np.float64], names: Sequence[st
     """Density of two columns, with the sample and the score."""
     figure, axes = _figure(6.8, 5.4)
     x, y = _grid(sample[:, 0], 120), _grid(sample[:, 1], 120)
-    filled, levels, masses = _fill_contours(axes, field, field.log_density(sample), x, y)
-    axes.scatter(sample[:, 0], sample[:, 1], s=7, color=INK, linewidth=0, alpha=0.55)
+    shown = _shown(sample)
+    levels = _fill_contours(axes, field, field.log_density(shown), x, y)
+    axes.scatter(shown[:, 0], shown[:, 1], s=7, color=INK, linewidth=0, alpha=0.55)
     _draw_arrows(axes, field, x[6::9], y[6::9], levels[0])
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-    bar = figure.colorbar(filled, ax=axes, pad=0.02, ticks=levels, spacing="uniform")
-    bar.ax.set_yticklabels([f"{mass:.0%}" for mass in masses])
-    bar.ax.tick_params(length=0)
-    bar.set_label("share of the sample inside the contour")
-    bar.outline.set_visible(False)
+    _note_hidden(axes, sample, [x, y])
+    _explain_contours(figure, ax=axes, pad=0.02)
     return figure
 
 
@@ -211,13 +213,28 @@ def _fill_contours(
     at_sample: NDArray[np.float64],
     x: NDArray[np.float64],
     y: NDArray[np.float64],
-) -> tuple[ContourSet, NDArray[np.float64], list[float]]:
-    """Contours at the levels that hold given shares of the sample, with these levels and shares."""
+) -> NDArray[np.float64]:
+    """Contours at the levels that hold given shares of the sample, and these levels."""
     log_density = field.log_density(_mesh(x, y)).reshape(len(y), len(x))
     levels, masses = _levels(at_sample)
-    colours = [_pale(1 - i / len(masses)) for i in range(len(masses))]
     highest = max(log_density.max(), levels[-1]) + 1
-    return axes.contourf(x, y, log_density, [*levels, highest], colors=colours), levels, masses
+    axes.contourf(x, y, log_density, [*levels, highest], colors=[_share_colour(mass) for mass in masses])
+    return levels
+
+
+def _explain_contours(figure: Figure, **place: Any) -> None:
+    """A bar that says which colour holds which share of the sample."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    steps = range(len(MASSES) + 1)
+    colours = ListedColormap([_share_colour(mass) for mass in MASSES])
+    bar = figure.colorbar(ScalarMappable(BoundaryNorm(steps, len(MASSES)), colours), **place)
+    bar.set_ticks(steps[:-1], labels=[f"{mass:.0%}" for mass in MASSES])
+    bar.minorticks_off()
+    bar.ax.tick_params(length=0)
+    bar.set_label("share of the sample\ninside the contour")
+    bar.outline.set_visible(False)
 
 
 def _draw_arrows(
@@ -252,8 +269,9 @@ def _draw_corner(field: Field, sample: NDArray[np.float64], names: Sequence[str]
     whole = field.log_density(shown)
     order = np.argsort(-whole)  # unusual rows on top
     low = float(np.quantile(whole, 0.01))
-    grids = [_grid(shown[:, j], 60) for j in range(count)]
-    points = None
+    grids = [_grid(sample[:, j], 60) for j in range(count)]
+    _note_hidden(panels[0, 0], sample, grids)
+    points, pairs = None, False
     for i in range(count):
         for j in range(count):
             axes = panels[i, j]
@@ -264,10 +282,13 @@ def _draw_corner(field: Field, sample: NDArray[np.float64], names: Sequence[str]
                 _draw_diagonal(axes, _marginal(field, [j]), shown[:, j], grids[j])
             elif (pair := _marginal(field, [j, i])) is not None:
                 _draw_pair(axes, pair, shown[:, [j, i]], grids[j], grids[i])
+                pairs = True
             else:
                 points = axes.scatter(
                     shown[order, j], shown[order, i], c=whole[order], s=8, cmap="viridis", vmin=low
                 )
+                axes.set_ylim(grids[i][0], grids[i][-1])
+            axes.locator_params(axis="x", nbins=4, prune="both")  # neighbours' labels do not meet
             if i == count - 1:
                 axes.set_xlabel(names[j])
             if j == 0 and i > 0:
@@ -275,6 +296,8 @@ def _draw_corner(field: Field, sample: NDArray[np.float64], names: Sequence[str]
             if 0 < j < i:
                 axes.tick_params(labelleft=False)
     figure.align_labels()
+    if pairs:  # the corner has room for it
+        _explain_contours(figure, cax=panels[0, -1].inset_axes((0.3, 0.0, 0.08, 1.0)))
     if points is not None:
         bar = figure.colorbar(points, ax=panels, shrink=0.6, pad=0.02, extend="min")
         bar.set_label("log density" + (f" (all {len(names)} columns)" if len(names) > count else ""))
@@ -286,7 +309,8 @@ def _draw_diagonal(
     axes: Axes, marginal: Field | None, values: NDArray[np.float64], grid: NDArray[np.float64]
 ) -> None:
     """One column: a histogram, with the density over it if there is one."""
-    axes.hist(values, bins=min(40, max(8, len(values) // 20)), density=True, color=_pale(0.6), linewidth=0)
+    seen = values[(values >= grid[0]) & (values <= grid[-1])]
+    axes.hist(seen, _bins(len(seen)), density=True, color=_pale(0.6), linewidth=0)
     if marginal is not None:
         fine = np.linspace(grid[0], grid[-1], 300)
         axes.plot(fine, np.exp(marginal.log_density(fine[:, None])), color=_colour(0.2), linewidth=1.6)
@@ -313,31 +337,36 @@ def _draw_outliers(field: Field, sample: NDArray[np.float64], names: Sequence[st
     log_density = field.log_density(sample)
     rows = np.argsort(log_density, kind="stable")[: min(UNUSUAL, len(sample))]
     count = min(len(names), 2 * MAX_COLUMNS)
-    figure = Figure(figsize=(max(6.4, 0.9 * count + 2), 3.2 + 0.32 * len(rows)), layout="constrained")
-    above, below = figure.subplots(2, 1, height_ratios=[2.4, 0.3 * len(rows) + 0.4])
+    lines = max(len(rows), 6)  # room for the label of the colour bar
+    figure = Figure(figsize=(max(6.4, 0.9 * count + 2), 3.2 + 0.32 * lines), layout="constrained")
+    above, below = figure.subplots(2, 1, height_ratios=[2.4, 0.3 * lines + 0.4])
 
-    bins = above.hist(log_density, bins=min(60, max(10, len(sample) // 15)), color=_pale(0.45), linewidth=0)
+    bins = above.hist(log_density, _bins(4 * len(sample)), color=_pale(0.45), linewidth=0)
     height = float(np.max(bins[0]))
     above.vlines(log_density[rows], 0, 0.25 * height, color=ACCENT, linewidth=1.4)
     above.set(
         xlabel="log density", ylabel="rows", title=f"the {len(rows)} lowest of {len(sample)} are marked"
     )
+    above.locator_params(axis="y", integer=True)  # rows
 
     middle = np.median(sample, axis=0)
     spread = 1.4826 * np.median(np.abs(sample - middle), axis=0)
     spread = np.where(spread > 0, spread, np.std(sample, axis=0))
     distance = ((sample[rows] - middle) / spread)[:, :count]
     image = below.imshow(distance, cmap="PuOr_r", vmin=-5, vmax=5, aspect="auto")
+    light = image.to_rgba(distance)[..., :3] @ [0.299, 0.587, 0.114]
     for r, row in enumerate(rows):
         for c in range(count):
-            ink = "white" if abs(distance[r, c]) > 3.5 else INK
+            ink = INK if light[r, c] > 0.5 else "white"
             below.text(c, r, f"{sample[row, c]:.4g}", ha="center", va="center", color=ink, fontsize=8)
-    below.set_xticks(range(count), list(names[:count]), rotation=30, ha="right", rotation_mode="anchor")
+    below.set_xticks(range(count), list(names[:count]))
+    if count * max(map(len, names[:count])) > 50:  # side by side they would meet
+        below.set_xticks(range(count), list(names[:count]), rotation=30, ha="right", rotation_mode="anchor")
     below.set_yticks(range(len(rows)), [f"row {row}" for row in rows])
     below.tick_params(length=0)
     below.spines[:].set_visible(False)
     bar = figure.colorbar(image, ax=below, pad=0.02, extend="both")
-    bar.set_label("deviations from\nthe median")
+    bar.set_label("from the median, in\nrobust standard deviations")
     bar.outline.set_visible(False)
     return figure
 
@@ -381,10 +410,38 @@ def _pale(position: float) -> tuple[float, float, float]:
     return _colour(position, white=0.4)
 
 
+def _share_colour(mass: float) -> tuple[float, float, float]:
+    return _pale(1 - MASSES.index(mass) / len(MASSES))
+
+
+def _bins(count: int) -> int:
+    return min(40, max(8, math.isqrt(count)))
+
+
 def _grid(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Evenly spaced from a little below the smallest value to a little above the largest."""
-    margin = 0.12 * np.ptp(values)
-    return np.linspace(values.min() - margin, values.max() + margin, count)
+    """Evenly spaced from a little below the smallest value to a little above the largest.
+
+    Wild values would leave nothing else to see: the grid ends before them, if they are no more than one
+    in a hundred, or one, on a side.
+    """
+    ordered = np.sort(values)
+    low, high = np.quantile(values, [0.1, 0.9])
+    reach = REACH * (high - low) if high > low else np.inf
+    wild = min(max(1, len(values) // 100), len(values) - 1)
+    first = ordered[ordered >= min(ordered[wild], low - reach)][0]
+    last = ordered[ordered <= max(ordered[-1 - wild], high + reach)][-1]
+    margin = 0.12 * (last - first)
+    return np.linspace(first - margin, last + margin, count)
+
+
+def _note_hidden(axes: Axes, sample: NDArray[np.float64], grids: Sequence[NDArray[np.float64]]) -> None:
+    """Say how many rows are beyond the grids of the columns."""
+    hidden = np.zeros(len(sample), dtype=bool)
+    for values, grid in zip(sample.T, grids, strict=False):
+        hidden |= (values < grid[0]) | (values > grid[-1])
+    if hidden.any():
+        text = f"outside the picture: {hidden.sum()} of {len(sample)} rows"
+        axes.set_title(text, loc="left", fontsize=8)
 
 
 def _mesh(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:

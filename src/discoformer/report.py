@@ -9,8 +9,9 @@ import base64
 import html
 import io
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from discoformer.comparison import HeldOut, held_out_log_likelihood, make_method
 from discoformer.extras import require
 from discoformer.fields import Field, Method
 from discoformer.functional import answer
-from discoformer.io import Table
+from discoformer.io import Table, few_values
 from discoformer.plots import MAX_COLUMNS, plot
 from discoformer.resolve import check_range, resolve
 from discoformer.support import suited, support_of
@@ -30,6 +31,8 @@ from discoformer.support import suited, support_of
 __all__ = ["effective_dimension", "make_report"]
 
 UNUSUAL = 10  # rows listed
+FOLDS = 5
+FEWEST = 4  # rows that can be held out in turn and leave a fit at least three
 PEERS = {"kde-scott": "kernel density, Scott's rule", "kde-loo": "kernel density, leave-one-out bandwidth"}
 
 STYLE = """
@@ -54,6 +57,7 @@ def make_report(
     model: str | Path | Method = "default",
     bounds: object = None,
     title: str = "data",
+    progress: Callable[[Any], Iterable[Any]] = iter,
 ) -> str:
     """The page about a table, as HTML.
 
@@ -62,6 +66,7 @@ def make_report(
     table : the data
     model, bounds : as for `discoformer.DiScoFormer`
     title : of the page
+    progress : as for `discoformer.comparison.held_out_log_likelihood`
 
     Examples
     --------
@@ -77,6 +82,8 @@ def make_report(
         field = everyday(resolved.method, pairs, table.names).fit(table.values)
         kept = support_of(field)
         check_range(resolved, len(table.values), len(kept))
+        if note := few_values(table):
+            warnings.warn(note, stacklevel=2)
     log_density = answer(field, table.values).log_density
     if log_density is None:
         raise DataError(f"{type(field).__name__} estimates the score only: a report needs a density")
@@ -96,7 +103,7 @@ def make_report(
             "Unusual rows",
             _unusual(table, log_density) + _picture(field, table, "outliers", 2 * MAX_COLUMNS),
         ),
-        _section("Is the model right for this table?", _comparison(part, source, resolved.name)),
+        _section("Is the model right for this table?", _comparison(part, source, resolved.name, progress)),
         f"<footer><p>discoformer {__version__}</p></footer>",
     ]
     head = (
@@ -121,6 +128,15 @@ def effective_dimension(values: NDArray[np.float64]) -> float:
     """
     eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(values.T)))
     return float(eigenvalues.sum() ** 2 / (eigenvalues**2).sum())
+
+
+def _measured(value: float, error: float) -> str:
+    """A number with its error; three decimals unless it is huge.
+
+    >>> _measured(-1.5, 0.25), _measured(-2.5e16, 1.0)
+    ('-1.500 ± 0.250', '-2.5e+16 ± 1')
+    """
+    return f"{value:.3f} ± {error:.3f}" if abs(value) < 1e6 else f"{value:.3g} ± {error:.3g}"
 
 
 def _section(title: str, content: str) -> str:
@@ -165,8 +181,11 @@ def _columns(table: Table) -> str:
 
 def _numbers(part: Table, source: Method) -> str:
     """Entropy and effective dimension of the columns that carry a density."""
+    rows = len(part.values)
     try:
-        nats, error = functionals.entropy(part.values, source)
+        if rows < FEWEST:
+            raise DataError(f"{rows} rows are too few")
+        nats, error = functionals.entropy(part.values, source, folds=min(FOLDS, rows))
         entropy = f"{nats:.3f} ± {error:.3f} nats"
     except DataError as problem:  # a fold without a density, say
         entropy = f"not available: {problem}"
@@ -210,26 +229,28 @@ def _unusual(table: Table, log_density: NDArray[np.float64]) -> str:
     return _table(["row, from 0", *map(str, order)], lines)
 
 
-def _comparison(part: Table, source: Method, name: str) -> str:
+def _comparison(part: Table, source: Method, name: str, progress: Callable[[Any], Iterable[Any]]) -> str:
     """Held-out log-likelihood against kernel density; the same folds for all."""
+    if len(part.values) < FEWEST:
+        return f"<p>{len(part.values)} rows are too few to hold some out.</p>\n"
     results: dict[str, HeldOut] = {}
     failures = []
     methods = {
         f"this page's model ({name})": source,
         **{what: make_method(key) for key, what in PEERS.items()},
     }
-    folds = min(5, len(part.values))
+    folds = min(FOLDS, len(part.values))
     for label, method in methods.items():
         try:
-            results[label] = held_out_log_likelihood(method, part.values, folds)
+            results[label] = held_out_log_likelihood(method, part.values, folds, progress=progress)
         except DataError as problem:
             failures.append(f"<p>{html.escape(f'{label}: {problem}')}</p>")
     ranked = sorted(results, key=lambda label: -results[label].mean)
     rows = []
     for label in ranked:
-        behind, error = results[ranked[0]].minus(results[label])
-        mean = f"{results[label].mean:.3f} ± {results[label].standard_error:.3f}"
-        rows.append([label, mean, "" if label == ranked[0] else f"{behind:.3f} ± {error:.3f}"])
+        mean = _measured(results[label].mean, results[label].standard_error)
+        behind = _measured(*results[ranked[0]].minus(results[label]))
+        rows.append([label, mean, "" if label == ranked[0] else behind])
     explanation = (
         f'<p class="small">Mean log density of rows that the fit has not seen, {folds} folds; higher is '
         "better. A difference of 0.1 means that rows are 10% more likely.</p>"

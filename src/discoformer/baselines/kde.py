@@ -86,6 +86,25 @@ class KDEField(Field):
         standard = Estimate(log_sum - 0.5 * self.dim * math.log(2 * math.pi), mean - points)
         return self.frame.denormalize_estimate(standard)
 
+    def score_divergence(self, queries: Tensor) -> Tensor:
+        """Divergence of the score (..., m) at queries (..., m, d), in closed form.
+
+        With p the kernel's weights at a query, the score has the derivative A (Cov_p(x) - I) A' in the frame
+        A of the bandwidth, so that its divergence is the trace E_p |x A'|^2 - |E_p x A'|^2 - |A|^2.
+
+        >>> field = KDE(bandwidth=0.5).fit([[0.0], [0.0]])
+        >>> field.score_divergence(torch.ones(1, 1, dtype=torch.float64)).item()
+        -4.0
+        """
+        back = self.frame.matrix.mT
+        points = self.frame.normalize(queries.to(self._points))
+        log_sum, mean = kernel_sums(points, self._points, self._log_weights, memory=self.memory)
+        # the mean of a positive number is a ratio of two kernel sums, the second with weights times it
+        square = (self._points @ back).square().sum(-1).clamp_min(torch.finfo(back.dtype).tiny)
+        tilted, _ = kernel_sums(points, self._points, self._log_weights + square.log(), memory=self.memory)
+        spread = (tilted - log_sum).exp() - (mean @ back).square().sum(-1)
+        return spread - back.square().sum((-2, -1)).unsqueeze(-1)
+
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n points (..., n, d): a sample point by its weight, and the kernel's noise around it.
 

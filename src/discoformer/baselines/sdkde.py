@@ -83,7 +83,8 @@ def sdkde_frame(context: Tensor, weights: Tensor | None = None) -> Frame:
 
     Per column, h = c sigma n^(-1/(d+8)) with sigma the smaller of the standard deviation and the
     interquartile range over 1.34, n the effective sample size, and c = 0.4 in one dimension, 0.65 in more.
-    The authors give these constants for d = 1 and 2; above they are an extrapolation.
+    The authors give these constants for d = 1 and 2, with the power -1/9 in both; above they are an
+    extrapolation, and the power is that of the theory.
 
     Parameters
     ----------

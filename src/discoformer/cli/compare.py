@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from discoformer.checks import DataError, column_names
-from discoformer.cli.options import add_columns, independent, name_list
+from discoformer.baselines.kde import KDE
+from discoformer.bounds import Bounded, parse_bounds
+from discoformer.checks import DataError
+from discoformer.cli.options import add_bounds, add_columns, independent, name_list
 from discoformer.cli.show import print_table, track
 from discoformer.comparison import (
     FLOW,
@@ -27,7 +27,7 @@ from discoformer.comparison import (
 from discoformer.datasets import REAL, gmm_dataset, real_dataset
 from discoformer.evaluation import Dataset
 from discoformer.fields import Method
-from discoformer.io import Table, check_folder, read_sample, replacing
+from discoformer.io import Table, check_folder, few_values, read_sample, replacing
 
 __all__ = ["make_parser", "run"]
 
@@ -50,14 +50,13 @@ methods:
 examples:
   discoformer compare data.csv
   discoformer compare data.parquet --columns age,income --folds 10 --out comparison.csv
+  discoformer compare data.csv --bounds income=0:      all methods within the bounds
   discoformer compare wine --flow
   discoformer compare {" ".join(REAL)}
   discoformer compare breast_cancer --methods default,kde-loo,gmm-full --json
   discoformer compare gmm:5,1024,4          a random mixture: 5 columns, 1024 rows, 4 components; since the
                                             truth is known, the error of the score is shown as well
 """
-
-FEW_VALUES = 10  # a column with fewer distinct values than this gets a note
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Sample:
-    """What to compare on: a table by its name and, for a mixture of our own, the truth."""
+    """What to compare on: a table by its name, its bounds and, for a mixture of our own, the truth."""
 
     name: str
     table: Table
+    bounds: Sequence[tuple[float, float]] | None = None
     truth: Dataset | None = None
 
 
@@ -99,6 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"csv, tsv, npy or parquet; or one of {', '.join(REAL)}; or gmm:d,n,k",
     )
     add_columns(parser)
+    add_bounds(parser)
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, and of gmm:d,n,k (default: 0)")
     parser.add_argument(
@@ -146,17 +147,24 @@ def run(args: argparse.Namespace) -> None:
 
 def _read(name: str, args: argparse.Namespace) -> Sample:
     if name.startswith("gmm:"):
-        if args.columns or args.drop_dependent:
-            option = "--columns" if args.columns else "--drop-dependent"
-            raise DataError(f"{option} does not go with gmm:d,n,k: the truth is known for all columns")
+        for option in ("columns", "drop_dependent", "bounds"):
+            if getattr(args, option):
+                option = option.replace("_", "-")
+                raise DataError(f"--{option} does not go with gmm:d,n,k: the truth is for what it draws")
         data = gmm_dataset(name, args.seed)
         columns = tuple(f"x{j}" for j in range(data.context.shape[1]))
-        return Sample(name, Table(data.context.numpy(), columns), data)
+        return Sample(name, Table(data.context.numpy(), columns), truth=data)
     if name in REAL:
         table = _read_real(name, args.columns)
     else:
         table = read_sample(name, args.columns, drop_dependent=args.drop_dependent)
-    return Sample(name, independent(table)[0] if args.drop_dependent else table)
+    kept = independent(table)[0] if args.drop_dependent else table
+    if args.bounds is None:
+        return Sample(name, kept)
+    pairs = parse_bounds(args.bounds, len(table.names), table.names)
+    bounds = [pairs[table.names.index(column)] for column in kept.names]
+    Bounded(KDE(bandwidth=1.0), bounds, kept.names).fit(kept.values)  # a fold would count rows of its own
+    return Sample(name, kept, bounds)
 
 
 def _read_real(name: str, columns: Sequence[str] | None) -> Table:
@@ -177,6 +185,8 @@ def _compare(sample: Sample, methods: dict[str, Method], args: argparse.Namespac
     failures: dict[str, str] = {}
     for name, method in methods.items():
         bar = partial(track, label=f"{sample.name}, {name}")
+        if sample.bounds is not None:
+            method = Bounded(method, sample.bounds, sample.table.names)
         try:
             held_out[name] = held_out_log_likelihood(method, sample.table.values, args.folds, args.seed, bar)
             if sample.truth is not None:
@@ -254,12 +264,8 @@ def _print(sample: Sample, rows: Sequence[Row], folds: int) -> None:
     for row in rows:
         if row.failure is not None:
             print(f"{row.method} failed: {row.failure}")
-    few = [j for j in range(d) if len(np.unique(table.values[:, j])) < FEW_VALUES]
-    if few:
-        print(
-            f"note: {column_names(few, table.names)} has fewer than {FEW_VALUES} values and no density: "
-            "a spike on each of them gains without limit, so leave such columns out with --columns"
-        )
+    if note := few_values(table):
+        print(f"note: {note}, which gain without limit, so leave such columns out with --columns")
 
 
 def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None:
@@ -274,4 +280,7 @@ def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None
 
 
 def _number(value: float | None, decimals: int) -> str:
-    return "" if value is None else f"{value:.{decimals}f}"
+    """A number for the table; a huge one, such as a wild row gives a kernel estimate, in few digits."""
+    if value is None:
+        return ""
+    return f"{value:.{decimals}f}" if abs(value) < 1e6 else f"{value:.3g}"

@@ -47,6 +47,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dt", type=float, help="time step (default: 0.01 for maxwell, 1 for coulomb)")
     parser.add_argument("--steps", type=int, help="time steps (default: 400 for maxwell, 300 for coulomb)")
     parser.add_argument("--scheme", choices=("euler", "heun"), default="euler", help="(default: euler)")
+    parser.add_argument(
+        "--every",
+        metavar="K",
+        type=int,
+        default=10,
+        help="scores per fit of a network, which is carried along in between (default: 10)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the start and of sbtm (default: 0)")
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw the relaxation: png, pdf or svg")
     parser.add_argument("--out", metavar="OUT", type=Path, help="write the history: csv, tsv, npy or parquet")
@@ -82,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
     history = integrate(
         Landau(gamma),
         start,
-        choose_oracle(args.oracle, distribution, seed=args.seed),
+        choose_oracle(args.oracle, distribution, seed=args.seed, every=args.every),
         dt=dt,
         steps=steps,
         scheme=args.scheme,

@@ -11,11 +11,12 @@ from typing import Any
 from discoformer.bounds import everyday, parse_bounds
 from discoformer.checks import DataError, column_names
 from discoformer.fields import Field
-from discoformer.io import Table, columns_to_drop, read_sample
+from discoformer.io import Table, columns_to_drop, few_values, read_sample
 from discoformer.resolve import KERNEL, check_range, resolve
 from discoformer.support import SupportWarning, support_of
 
 __all__ = [
+    "add_bounds",
     "add_columns",
     "add_input",
     "add_model",
@@ -56,6 +57,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         default="default",
         help=f"a name of `discoformer models`, a path to weights, or {KERNEL} (default: default)",
     )
+    add_bounds(parser)
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    """--bounds."""
     parser.add_argument(
         "--bounds",
         metavar="A=LOW:HIGH,...",
@@ -128,6 +134,8 @@ def fit_table(table: Table, model: Any, bounds: Any) -> Field:
     """Fit a model to a table: its bounds, its support, its range, as the estimator does."""
     resolved = resolve(model)
     pairs = parse_bounds(bounds, table.values.shape[1], table.names)
+    if note := few_values(table):
+        warnings.warn(note, stacklevel=2)
     field = everyday(resolved.method, pairs, table.names).fit(table.values)
     check_range(resolved, len(table.values), len(support_of(field)))
     return field

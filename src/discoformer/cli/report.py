@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 
 from discoformer.checks import DataError
 from discoformer.cli.options import add_input, add_model, read_input
+from discoformer.cli.show import track
 from discoformer.io import check_folder, replacing
 from discoformer.report import make_report
 
@@ -48,7 +50,8 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"{args.out}: a report is a page, give a name that ends in .html to --out")
     check_folder(args.out)
     table = read_input(args)
-    page = make_report(table, model=args.model, bounds=args.bounds, title=args.file.name)
+    bar = partial(track, label="holding out")
+    page = make_report(table, model=args.model, bounds=args.bounds, title=args.file.name, progress=bar)
     with replacing(args.out) as temporary:
         temporary.write_text(page, encoding="utf-8")
     if args.json:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from discoformer.experiments.contestants import Contestant
 from discoformer.fields import Field
+from discoformer.particles.carried import Carried
 from discoformer.particles.choices import choose_oracle
 from discoformer.particles.oracles import MethodOracle, Oracle, as_oracle
 from discoformer.particles.sbtm import SBTM
@@ -34,14 +35,21 @@ def batches(seeds: int) -> list[tuple[int, ...]]:
     return [tuple(range(first, min(first + BATCH, seeds))) for first in range(0, seeds, BATCH)]
 
 
-def sources(networks: Sequence[Contestant], rivals: Sequence[str], *, quick: bool = False) -> list[Source]:
-    """Networks, and rivals by their names in `discoformer.particles.choices.ORACLES`."""
-    ours = [Source(found.identity, partial(_of_network, found)) for found in networks]
+def sources(
+    networks: Sequence[Contestant], rivals: Sequence[str], *, every: int = 1, quick: bool = False
+) -> list[Source]:
+    """Networks, and rivals by their names in `discoformer.particles.choices.ORACLES`.
+
+    A network is fitted at every so many answers and carried along in between; rivals at every one.
+    """
+    ours = [Source(found.identity, partial(_of_network, found, every)) for found in networks]
     return ours + [Source(name, partial(_of_name, name, quick)) for name in rivals]
 
 
-def _of_network(found: Contestant, start: Field) -> Oracle:
-    return MethodOracle(found.method, found.identity)
+def _of_network(found: Contestant, every: int, start: Field) -> Oracle:
+    if every == 1:
+        return MethodOracle(found.method, found.identity)
+    return Carried(found.method, every, found.identity)
 
 
 def _of_name(name: str, quick: bool, start: Field) -> Oracle:

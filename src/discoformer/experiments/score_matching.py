@@ -8,6 +8,7 @@ sample and at new points, and seconds to fit and to answer at the sample.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -82,6 +83,12 @@ def run(context: Context) -> Iterator[Job]:
             yield Job.single((size, seed, name), partial(measure, method, size, seed))
 
 
+def median_seconds(rows: Rows, method: str) -> float:
+    """Median, because the first call pays for what torch does once; NaN without rows."""
+    found = rows.where(method=method).values("seconds")
+    return float(np.median(found)) if len(found) else math.nan
+
+
 def summary(rows: Rows, ours: str) -> Summary:
     names = rows.entries("method")
     matched = [name for name in names if name.startswith(LOSSES)]
@@ -91,12 +98,13 @@ def summary(rows: Rows, ours: str) -> Summary:
     for value, what in (("sample_error", "at the sample"), ("new_error", "at new points")):
         lines.append(Line(what, {c: 100 * rows.where(method=m).mean(value) for c, m in columns.items()}))
     at_new = lines[1].found
+    lines.append(Line("seconds per data set", {c: median_seconds(rows, m) for c, m in columns.items()}))
     cases = {}
     for method, key in ((CORE, "core"), (OURS, "ours")):
         found = {name: (at_new[method], at_new[name]) for name in matched}
         cases[key] = found if at_new[method] > 0 else {}
     return Summary(
-        "relative mean squared error of the score, %",
+        "relative mean squared error of the score, %; then seconds to fit and to answer, median",
         lines,
         [
             every("paper", "superior to score matching with any number of steps", cases["core"]),
@@ -111,9 +119,8 @@ def figure(rows: Rows, context: Context) -> Figure:
     picture, (axes,) = panels(1, width=7.5)
     places = {}
     for method in rows.entries("method"):
-        at = rows.where(method=method)
-        seconds = float(np.median(at.values("seconds")))  # the first call pays for what torch does once
-        places[method] = (seconds, 100 * at.mean("new_error"))
+        error = 100 * rows.where(method=method).mean("new_error")
+        places[method] = (median_seconds(rows, method), error)
     for loss in LOSSES:
         trained = {name: place for name, place in places.items() if name.startswith(loss)}
         curve(axes, dict(trained.values()), loss, f"{loss} score matching", markersize=8)

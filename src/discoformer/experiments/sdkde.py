@@ -24,9 +24,10 @@ from discoformer.experiments.contestants import CORE_NAME, Networks
 from discoformer.experiments.entropy_fisher import FUNCTIONAL_SEED
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
+from discoformer.experiments.once import Once
 from discoformer.experiments.pictures import curve, finish, panels, title_of
 from discoformer.experiments.summary import CORE, KDE, OURS, Line, Summary, every, least
-from discoformer.fields import Field, Method
+from discoformer.fields import Method
 from discoformer.priors import Distribution, Laplace, LocationScaleMixture, Normal
 
 if TYPE_CHECKING:
@@ -38,19 +39,6 @@ SIZES = tuple(2**k for k in range(7, 15))
 RULES = ("scott", "sd-kde")
 ONE_DIMENSION = ((0.4, -2.0, 0.5, 2.0, 1.0), (0.3, -2.0, 0.4, 4.0, 1.5), (0.5, 0.0, 0.4, 1.5, 1.5))
 UNIT = 1e4  # errors are shown in units of 1e-4
-
-
-class Once(Method):
-    """A method that remembers its last fit: the variants ask for the same one again and again."""
-
-    def __init__(self, method: Method) -> None:
-        self.method = method
-        self._last: tuple[Tensor, Field] | None = None
-
-    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
-        if self._last is None or not torch.equal(self._last[0], context):
-            self._last = (context, self.method.fit(context, weights))
-        return self._last[1]
 
 
 @cache
@@ -153,6 +141,7 @@ def summary(rows: Rows, ours: str) -> Summary:
         for size in (sizes[0], *sizes[4::3]):
             found = {column: points.get(size, math.nan) for column, points in curves.items()}
             lines.append(Line(f"{mixture}, n={size:g}", found))
+        lines.append(Line(f"{mixture}, slope in n", {c: slope(points) for c, points in curves.items()}))
         slopes[mixture] = (slope(curves[OURS]), slope(curves[KDE]))
         direct = by_size(at, core, "direct", ("none",))
         if direct:
@@ -176,7 +165,8 @@ def summary(rows: Rows, ours: str) -> Summary:
         every("ours", "and its error falls faster with n than KDE's (slopes)", slopes),
     ]
     return Summary(
-        "integrated squared error of the density, 1e-4 (SD-KDE: the better one of two rules for h)",
+        "integrated squared error of the density, 1e-4 (SD-KDE: the better one of two rules for h), "
+        "and the slope of its logarithm in that of n",
         lines,
         claims,
         rivals=("Emp-SD-KDE", KDE),

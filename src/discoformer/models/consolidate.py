@@ -21,6 +21,7 @@ from discoformer.models.student import StudentMixture
 __all__ = ["consolidate", "converge", "drop_dead"]
 
 _DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
+_FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
 
@@ -119,7 +120,7 @@ def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[Stud
     covariance = moments.covariance * eye if diagonal else moments.covariance
     pooled = (moments.share[..., None, None] * covariance).sum(-3, keepdim=True)
     count = (moments.share * sample.total)[..., None, None]
-    scale = (count * covariance + _PSEUDO * pooled) / (count + _PSEUDO)
+    scale = (count * covariance + _PSEUDO * pooled) / (count + _PSEUDO) + _FLOOR * eye
     log_weight = moments.share.clamp_min(math.exp(_DEAD)).log()
     return StudentMixture(log_weight, moments.mean, scale, mixture.nu), log_likelihood
 

@@ -42,6 +42,7 @@ _FOLD = 2048  # up to this many are cut into folds to weigh the members; of more
 _CUT = 3072  # and this many of them are in it
 _CONVERGE = 15  # steps of expectation-maximization over them after the choice
 _RETURN = 10  # and over the points seen, from there, when others are held out
+_ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
 _SETTLE = 5  # and over all points after that
 
 
@@ -243,7 +244,13 @@ def combine(fields: Sequence[MixtureField], log_share: Tensor, frame: Frame) -> 
 
 
 def _move(field: MixtureField, frame: Frame) -> StudentMixture:
-    """The field's mixture in the coordinates of another frame."""
-    return field.state.transform(
+    """The field's mixture in the coordinates of another frame.
+
+    A component flat in one frame may lose its last direction to rounding in another: the diagonals of the
+    scales grow by more than that error, so that they stay positive definite.
+    """
+    moved = field.state.transform(
         field.frame.inverse @ frame.matrix, (field.frame.center - frame.center) @ frame.matrix
     )
+    diagonal = moved.scale.diagonal(dim1=-2, dim2=-1).diag_embed()
+    return replace(moved, scale=moved.scale + _ROUNDING * torch.finfo(diagonal.dtype).eps * diagonal)

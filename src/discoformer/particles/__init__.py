@@ -9,6 +9,7 @@
 True
 """
 
+from discoformer.particles.carried import Carried
 from discoformer.particles.equations import DoubleWell, Equation, FokkerPlanck, Landau, OrnsteinUhlenbeck
 from discoformer.particles.history import History
 from discoformer.particles.integrate import integrate
@@ -28,6 +29,7 @@ __all__ = [
     "BKW",
     "SBTM",
     "Blob",
+    "Carried",
     "DoubleWell",
     "Equation",
     "ExactOracle",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from discoformer.baselines.kde import KDE
 from discoformer.fields import Field
+from discoformer.particles.carried import Carried
 from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, OracleLike
 from discoformer.particles.sbtm import SBTM
 
@@ -20,7 +21,7 @@ ORACLES = {
 }
 
 
-def choose_oracle(name: str, start: Field, *, seed: int = 0) -> OracleLike:
+def choose_oracle(name: str, start: Field, *, seed: int = 0, every: int = 1) -> OracleLike:
     """The oracle behind a name of `ORACLES`, or behind a model's name or path.
 
     Parameters
@@ -28,6 +29,8 @@ def choose_oracle(name: str, start: Field, *, seed: int = 0) -> OracleLike:
     name : a name of `ORACLES`, of a model, or the path of a weights file
     start : field of the start, which SBTM is first fitted to
     seed : of SBTM's weights and noise
+    every : answers per fit of a network, which is carried along in between; the others are cheap, or
+        train at every step anyway
 
     >>> from discoformer.particles import landau_start
     >>> type(choose_oracle("gaussian", landau_start("gaussian", 3))).__name__
@@ -44,4 +47,6 @@ def choose_oracle(name: str, start: Field, *, seed: int = 0) -> OracleLike:
     from discoformer.resolve import resolve
 
     resolved = resolve(f"attention-d{start.dim}" if name == "attention" else name)
-    return MethodOracle(resolved.method, resolved.name)
+    if every == 1:
+        return MethodOracle(resolved.method, resolved.name)
+    return Carried(resolved.method, every, resolved.name)

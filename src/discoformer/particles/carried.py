@@ -1,0 +1,93 @@
+"""A method fitted every few answers; in between its field is carried along with the particles.
+
+From one step to the next particles move almost by an affine map, and a density that is moved by an affine map
+is the old one seen through it.  So a costly method need not be fitted anew at every step: what an affine map
+explains of the motion is followed exactly, and only the rest waits for the next fit.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from discoformer.checks import DataError
+from discoformer.fields import Estimate, Field, Method
+from discoformer.frames import Frame, Whiten
+from discoformer.particles.oracles import Oracle
+
+__all__ = ["Carried"]
+
+
+class Carried(Oracle):
+    """Fit a method at every so many answers, and carry its field along in between.
+
+    Let z_0 be the whitened particles of the fit, z those of now, and Q the rotation that brings z Q closest
+    to z_0 (Procrustes).  The answer is that of the fit at the points z Q in the frame of z_0, with the
+    change of variables: exact if all particles have moved by one affine map since.
+
+    Parameters
+    ----------
+    method : Method
+    every : answers per fit; with one it is fitted at every answer
+    name : of the method, to tell two networks apart; by default its class
+
+    >>> from discoformer.particles import GaussianClosure
+    >>> x = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
+    >>> oracle = Carried(GaussianClosure(), every=2)
+    >>> [oracle.estimate(scale * x, 0.0).score[1].item() for scale in (1.0, 2.0)]
+    [-1.0, -0.5]
+    """
+
+    def __init__(self, method: Method, every: int, name: str | None = None) -> None:
+        if every < 1:
+            raise DataError(f"every is {every}: a fit must serve at least one answer")
+        self.method = method
+        self.every = every
+        self._name = name or type(method).__name__
+        self._answers = 0
+        self._last: _Fitted | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self._name} every {self.every}"
+
+    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+        due = self._last is None or self._answers % self.every == 0
+        self._answers += 1
+        if due:
+            self._last = _Fitted(self.method, points)
+            return self._last.field.estimate(points)
+        assert self._last is not None
+        return self._last.carried_to(points)
+
+    def state(self) -> dict[str, Tensor]:
+        """The particles of the last fit, and the number of answers."""
+        if self._last is None:
+            return {}
+        return {"answers": torch.tensor(self._answers), "points": self._last.points}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        if state and set(state) != {"answers", "points"}:
+            raise DataError("the checkpoint holds no fit to carry on: resume with the oracle that wrote it")
+        self._answers = int(state["answers"]) if state else 0
+        self._last = _Fitted(self.method, state["points"]) if state else None
+
+
+class _Fitted:
+    """A fit and the particles it was made with."""
+
+    def __init__(self, method: Method, points: Tensor) -> None:
+        self.points = points
+        self.field: Field = method.fit(points)
+        self._frame: Frame = Whiten().fit(points)
+        self._white = self._frame.normalize(points)
+
+    def carried_to(self, points: Tensor) -> Estimate[Tensor]:
+        """What the fit says when its particles have moved to ``points`` (..., n, d)."""
+        frame = Whiten().fit(points)
+        white = frame.normalize(points)
+        left, _, right = torch.linalg.svd(white.mT @ self._white)
+        turn = left @ right  # (..., d, d)
+        answer = self.field.estimate(self._frame.denormalize(white @ turn))
+        log_density, score = self._frame.normalize_estimate(answer)
+        return frame.denormalize_estimate(Estimate(log_density, score @ turn.mT))
