@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from sklearn.mixture import GaussianMixture
 
+from discoformer.frames import Whiten
 from discoformer.models.consolidate import _cheapest, _costs, _merge, consolidate, converge, drop_dead
 from discoformer.models.sample import InMemory
 from discoformer.models.student import StudentMixture
@@ -82,3 +83,16 @@ def test_ties_and_empty_slots_stay_finite() -> None:
     mixture = converge(InMemory(x), consolidate(InMemory(x), start(x, 8)), steps=5)
     assert all(bool(torch.isfinite(t).all()) for t in (mixture.log_weight, mixture.mean, mixture.scale))
     assert bool(torch.isfinite(mixture.estimate(x).score).all())
+
+
+def test_scales_do_not_collapse_under_heavy_tails() -> None:
+    """Low degrees of freedom and uneven weights starve a slot of a direction, a little more in every step."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(18, 3, generator=generator, dtype=F64)
+    weights = torch.rand(18, generator=generator, dtype=F64).log().neg() ** 8
+    weights = weights / weights.sum()
+    sample = InMemory(Whiten().fit(x, weights).normalize(x)[None], weights[None])
+    mixture = start(sample.points, 1, nu=4.0)
+    for _ in range(40):
+        mixture = converge(sample, mixture, steps=1)
+    assert torch.linalg.eigvalsh(mixture.scale).min() > 1e-9

@@ -28,7 +28,7 @@ from discoformer.experiments.settings import measure_errors
 from discoformer.experiments.summary import GMM, KDE, OURS, PUBLISHED, Line, Summary, every
 from discoformer.models import registry
 from discoformer.models.registry import Card, build_network, save_model
-from discoformer.resolve import resolve
+from discoformer.resolve import _load, resolve
 
 ROOT = Path(__file__).parent.parent
 OUR_NAME = "whiten"  # of the file behind the fixture model_path
@@ -46,8 +46,10 @@ def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     """A package without weights, to be filled."""
     monkeypatch.setattr(registry, "_weights_folder", lambda: tmp_path / "weights")
     registry._registry.cache_clear()
+    _load.cache_clear()  # networks of the same name
     yield
     registry._registry.cache_clear()
+    _load.cache_clear()
 
 
 def save_attention(path: Path, dim: int, seed: int) -> Path:
