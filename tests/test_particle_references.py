@@ -190,27 +190,10 @@ def test_pair_monte_carlo_relaxes_maxwell_at_the_closed_form_rate(dim: int) -> N
 
 def test_rounds_are_shorter_steps() -> None:
     start = landau_start("gaussian", 3).sample(201, torch.Generator().manual_seed(0))
-    whole, halves = (
-        pair_monte_carlo(start, dt=1.0, steps=3, rounds=2),
-        pair_monte_carlo(start, dt=0.5, steps=6),
-    )
-    assert torch.equal(whole.covariance, halves.covariance[::2]) and torch.equal(
-        whole.times, halves.times[::2]
-    )
-
-
-def test_coulomb_starts_at_the_rate_of_its_formula() -> None:
-    """dS/dt = 2C E[|z|^g (|z|^2 I - d zz')] with z ~ N(0, 2S): a mean over pairs, and short steps agree."""
-    law = landau_start("gaussian", 3)
-    target = torch.diag(law.std[0] ** 2)
-    v = match_moments(law.sample(100_000, torch.Generator().manual_seed(0)), torch.zeros(3), target)
-    z = v[: len(v) // 2] - v[len(v) // 2 :]
-    square = z.square().sum(-1)
-    terms = 2 * C * square**-1.5 * (square - 3 * z[:, 0].square())
-    dt = 0.01
-    run = pair_monte_carlo(v, dt=dt, steps=10, seed=1)
-    rate = float(run.covariance[-1, 0, 0] - run.covariance[0, 0, 0]) / (10 * dt)
-    assert rate == pytest.approx(float(terms.mean()), rel=0.1)
+    whole = pair_monte_carlo(start, dt=1.0, steps=3, rounds=2)
+    halves = pair_monte_carlo(start, dt=0.5, steps=6)
+    assert torch.equal(whole.covariance, halves.covariance[::2])
+    assert torch.equal(whole.times, halves.times[::2])
 
 
 def test_coulomb_matches_the_tabulated_reference() -> None:
