@@ -88,12 +88,13 @@ def reference(case: Case, start: str, batch: tuple[int, ...]) -> Tensor:
         times = case.dt * torch.arange(case.steps + 1, dtype=torch.float64)
         return maxwell_covariance(initial, times)[..., 0, 0]
     columns = []
-    options = {"dt": case.dt, "steps": case.steps, "gamma": case.gamma, "rounds": ROUNDS}
     for row, seed in enumerate(batch):
         generator = torch.Generator().manual_seed(SEED + 1000 + seed)
         large = landau_start(start, case.dim).sample(case.reference_particles, generator)
         matched = match_moments(large, points[row].mean(0), initial[row])
-        run = pair_monte_carlo(matched, **options, seed=seed)
+        run = pair_monte_carlo(
+            matched, dt=case.dt, steps=case.steps, gamma=case.gamma, rounds=ROUNDS, seed=seed
+        )
         columns.append(run.covariance[:, 0, 0])
     return torch.stack(columns, -1)
 
