@@ -123,7 +123,7 @@ def _reference(args: argparse.Namespace, history: Any, dt: float, steps: int) ->
     generator = torch.Generator().manual_seed(args.seed + 1)
     large = landau_start(args.start, args.dim).sample(REFERENCE_PARTICLES, generator)
     matched = match_moments(large, history.mean[0], initial)
-    return pair_monte_carlo(matched, dt=dt, steps=steps, rounds=2, seed=args.seed).covariance
+    return pair_monte_carlo(matched, dt=dt, steps=steps, rounds=4, seed=args.seed).covariance
 
 
 def _summary(args: argparse.Namespace, history: Any, reference: Any, dt: float, steps: int) -> dict[str, Any]:

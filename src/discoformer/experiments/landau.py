@@ -46,7 +46,7 @@ __all__ = ["EXPERIMENT"]
 
 RIVALS = ("kde", "blob", "gaussian", "sbtm")
 VALUES = ("sigma_11", "reference", "error", "momentum", "energy", "entropy_drop", "seconds_per_step")
-ROUNDS = 2  # of pairs per step of the reference
+ROUNDS = 4  # of pairs per step of the reference
 EVERY = 25  # steps per fit of a network
 REPORTS = 20  # intervals between the times that are kept
 

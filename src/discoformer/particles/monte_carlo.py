@@ -159,8 +159,13 @@ def _turn(z: Array, length: Array, mean_cosine: Array, rng: np.random.Generator)
 def _versine(kappa: Array, dim: int, rng: np.random.Generator) -> Array:
     """Draws of 1 - cos under the density exp(kappa cos) sin^(d-2), by Wood's rejection (1994).
 
-    Written for 1 - cos throughout, which keeps the small angles of large kappa exact.
+    Written for 1 - cos throughout, which keeps the small angles of large kappa exact.  In three dimensions
+    it has a cut exponential law, which needs no rejection.
     """
+    if dim == 3:
+        rate = np.maximum(kappa, 1e-300)
+        drawn: Array = -np.log1p(rng.random(len(rate)) * np.expm1(-2 * rate)) / rate
+        return drawn
     b = (dim - 1) / (2 * kappa + np.sqrt(4 * kappa**2 + (dim - 1) ** 2))
     x = (1 - b) / (1 + b)
     gap = 2 * b / (1 + b)  # 1 - x
