@@ -1,7 +1,8 @@
 """Families that are not Gaussian mixtures: relative score error (%) in the plane, n = 512 and 2048.
 
     python benchmarks/families.py                        # the default model
-    python benchmarks/families.py --model mixture-gmm    # weights trained on Gaussian mixtures only
+    python benchmarks/families.py --model default-gmm    # the same stack, trained on Gaussian mixtures only
+    python benchmarks/families.py --model mixture-gmm    # one network of it
     python benchmarks/families.py --quick
 
 ring      radius 2, log-normal in the radius with relative width 0.15
@@ -23,7 +24,19 @@ from collections.abc import Sequence
 from functools import partial
 
 import torch
-from common import SEED, STEP, Case, Session, Setting, at_sample, make_parser, percent, ratio, session
+from common import (
+    SEED,
+    STEP,
+    Case,
+    Session,
+    Setting,
+    at_sample,
+    best_peer,
+    make_parser,
+    percent,
+    ratio,
+    session,
+)
 
 from discoformer.comparison import PEERS
 from discoformer.evaluation import Dataset
@@ -80,7 +93,7 @@ def table(run: Session, sizes: Sequence[int]) -> None:
             errors = run.measure(Setting(name, 2, size, partial(draw, name, size)), list(PEERS))
             cells = [name, str(size), *(percent(errors[peer].relative) for peer in PEERS)]
             if "ours" in errors:
-                best = min(RIVALS, key=lambda peer: errors[peer].relative)
+                best = best_peer({peer: errors[peer] for peer in RIVALS})
                 value, error = ratio(errors["ours"], errors[best])
                 met = run.bar(f"{name} n={size}, over {best}", value, 1.0)
                 cells += [best, percent(errors["ours"].relative), f"{value:.3f}", f"{error:.3f}", met]

@@ -216,7 +216,10 @@ def test_a_method_that_fails_does_not_stop_the_others(
         (["none.csv", "--methods", "kde-scott"], "none.csv: no such file"),
         (["iris", "--methods", "no-such-method"], "kde-scott, kde-loo, gmm-full, gmm-diag, bayes-gmm, flow"),
         (["iris", "--columns", "z", "--methods", "kde-scott"], "no column 'z'"),
-        (["iris", "--folds", "1000", "--methods", "kde-scott"], "choose a number from 2 to 150"),
+        (
+            ["iris", "--folds", "1000", "--methods", "kde-scott"],
+            "iris: 1000 folds of 150 rows: choose a number from 2 to 150 with --folds",
+        ),
         (["gmm:2,100,3", "--columns", "x0", "--methods", "kde-scott"], "--columns does not go with gmm"),
         (["iris", "--out", "table.xlsx", "--methods", "kde-scott"], "written as .csv"),
         (["iris", "--out", "none/table.csv", "--methods", "kde-scott"], "its folder does not exist"),
@@ -231,6 +234,29 @@ def test_bad_options_are_one_line(
     assert printed.err.startswith("discoformer: error: ")
     assert printed.err.count("\n") == 1
     assert message in printed.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "folds", "message"),
+    [
+        (4, 5, "5 folds of 4 rows: choose a number from 2 to 4 with --folds"),
+        (3, 2, "2 folds of 3 rows: choose a number from 3 to 3 with --folds"),
+        (2, 2, "2 rows are too few to hold some out, give at least 3"),
+        (4, 2, None),
+        (3, 3, None),
+    ],
+)
+def test_few_rows_name_the_option_to_change(
+    rows: int, folds: int, message: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is not refused can be fitted: every fold leaves two rows."""
+    np.save(tmp_path / "data.npy", np.array([1.0, 2.0, 4.0, 7.0])[:rows, None])
+    path = str(tmp_path / "data.npy")
+    code = main(["compare", path, "--methods", "kde-scott", "--folds", str(folds)])
+    printed = capsys.readouterr()
+    assert code == (2 if message else 0)
+    assert printed.err == (f"discoformer: error: {path}: {message}\n" if message else "")
+    assert bool(printed.out) == (message is None)
 
 
 @pytest.fixture
@@ -288,6 +314,36 @@ def test_benchmarks_run_and_resume(
         monkeypatch.setitem(PEERS, name, lambda: pytest.fail("measured again"))
     assert module.main(arguments) == code
     assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+
+
+def test_a_peer_far_behind_is_not_measured_on_the_largest_samples(
+    tmp_path: Path, benchmark_path: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gmm, common = import_module("gmm"), import_module("common")
+    for name in PEERS:
+        monkeypatch.setitem(PEERS, name, lambda: GaussianMixtureBIC(components=[1]))
+    monkeypatch.setitem(PEERS, "kde-loo", lambda: KDE(bandwidth=1e-3))  # a score of zero at every point
+    monkeypatch.setattr(gmm, "LARGE", 256)
+    run = common.Session(tmp_path, 1, "", "", None)  # one data set, of one component
+    gmm.against_peers(run, "rotated", (2,), (64, 128, 256))
+    printed = capsys.readouterr().out.splitlines()
+    cells = {line.split()[1]: line.split()[2:] for line in printed if line.startswith("2 ")}
+    assert "-" not in cells["64"] and "-" not in cells["128"]
+    assert [cell == "-" for cell in cells["256"][: len(PEERS)]] == [name == "kde-loo" for name in PEERS]
+    assert printed[-1].startswith("-: not measured")
+    measured = {(row.key["n"], row.key["method"]) for row in run.peers.rows()}
+    assert measured == {(n, name) for n in ("64", "128", "256") for name in PEERS} - {("256", "kde-loo")}
+
+
+def test_a_peer_that_failed_is_not_the_best(benchmark_path: None) -> None:
+    common = import_module("common")
+
+    def pooled(error: float) -> object:
+        return common.Pooled(*(np.array([value]) for value in (error, 1.0, 0.0, 0.0, 0.0)))
+
+    errors = {"failed": pooled(np.nan), "good": pooled(0.1), "poor": pooled(0.2), "ours": pooled(0.0)}
+    assert common.best_peer(errors) == "good"
+    assert common.best_peer(dict(reversed(errors.items()))) == "good"
 
 
 def test_laws_hold_for_a_whitening_mixture(

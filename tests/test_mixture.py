@@ -52,6 +52,22 @@ def slots(m: int, d: int) -> Slots:
 # -- lift and slots ---------------------------------------------------------------------------
 
 
+def test_a_narrow_cluster_far_from_the_center_keeps_its_covariance() -> None:
+    """Second moments minus squared means lose (distance / width)^2 of the precision: here 11 of 16 digits."""
+    offset = torch.tensor([3.0, -2.0], dtype=F64)
+    x = torch.cat([sample(100, 2) - 5, 1e-5 * sample(100, 2, seed=1) + offset])
+    s = make_slots(
+        torch.full((1, 2), math.log(0.5), dtype=F64),
+        torch.stack([x[:100].mean(0), x[100:].mean(0)]).unsqueeze(0),
+        torch.stack([torch.cov(x[:100].mT), torch.cov(x[100:].mT)]).unsqueeze(0),
+        torch.full((1, 2), 1e9, dtype=F64),
+        torch.ones(1, 2, dtype=F64),
+    )
+    found = moments_of(slot_statistics(lift(x).unsqueeze(0), 1 / 200, s), s).covariance[0, 1]
+    expected = torch.cov(x[100:].mT, correction=0)
+    assert float((found - expected).norm() / expected.norm()) < 1e-4
+
+
 def test_lift_makes_gaussians_inner_products() -> None:
     x = sample(50, 3)
     s = slots(4, 3)
@@ -107,11 +123,11 @@ def test_moments_equal_the_definition_and_its_autograd(brief: bool) -> None:
     mixture = torch.logsumexp(logits, -1, keepdim=True)
     u = (nu + d) / (nu + distance)
     w = r * weights[0].unsqueeze(-1)
-    share, mass, tiny = w.sum(0), (w * u).sum(0), 1e-8  # so that an empty slot has moments too
-    lifted = (w * u).mT @ lift(x).mT / (mass + tiny).unsqueeze(-1)
-    expected = [share, (w * mixture / d).sum(0) / (share + tiny), mass / (share + tiny), lifted]
+    share, mass = w.sum(0), (w * u).sum(0)
+    lifted = (w * u).mT @ lift(x).mT / mass.unsqueeze(-1)
+    expected = [share, (w * mixture / d).sum(0) / share, mass / share, lifted]
     if not brief:
-        columns = [(w * c).sum(0) / (share + tiny) for c in (entropy, log_density, log_density**2)]
+        columns = [(w * c).sum(0) / share for c in (entropy, log_density, log_density**2)]
         expected += [columns[0], columns[1], columns[2] - columns[1] ** 2]
     for a, b in zip(got, expected, strict=True):
         torch.testing.assert_close(a[0], b)
@@ -217,9 +233,10 @@ def test_density_integrates_to_one() -> None:
     )
     assert total == pytest.approx(1, abs=1e-3)
     two = network().encode(sample(100, 2))
-    axis = torch.linspace(-40, 40, 1601, dtype=F64)
-    grid = torch.cartesian_prod(axis, axis)
-    assert float(two.log_density(grid).exp().sum()) * 0.05**2 == pytest.approx(1, abs=5e-3)
+    u = torch.linspace(-8, 8, 1001, dtype=F64)  # y = sinh(u) reaches far into the tails
+    grid = torch.cartesian_prod(u.sinh(), u.sinh())
+    mass = two.log_density(grid).exp() * torch.cartesian_prod(u.cosh(), u.cosh()).prod(-1)
+    assert float(mass.sum()) * 0.016**2 == pytest.approx(1, abs=1e-3)
 
 
 def test_density_integrates_to_one_in_five_dimensions_by_importance() -> None:
@@ -249,6 +266,15 @@ def test_batch_equals_loop_and_weights_equal_repetition() -> None:
     # Two of everything has the same shape but twice the evidence: only the count may differ.
     weights = torch.ones(60, dtype=F64) * 7
     torch.testing.assert_close(net.encode(x[0], weights).log_density(x[0]), batch[0])
+
+
+def test_slots_and_refinements_are_chosen_at_run_time() -> None:
+    x = sample(100, 2)
+    chosen = network(slots=8).core.encode(x, slots=5, refinements=0)
+    built = network(slots=5, refinements=0).core.encode(x)  # no weight depends on either
+    assert chosen.log_weight.shape == (5,)
+    torch.testing.assert_close(chosen.mean, built.mean)
+    torch.testing.assert_close(chosen.estimate(x).score, built.estimate(x).score)
 
 
 def test_rows_of_weight_zero_do_not_count_in_the_moments() -> None:

@@ -85,6 +85,12 @@ def test_batch_equals_loop() -> None:
         torch.testing.assert_close(stack.encode(x[i]).log_density(x[i]), both[i])
 
 
+def test_equal_weights_are_no_weights() -> None:
+    stack, x = Stack([member(False, 0), member(True, 1)]), sample()
+    weighted = stack.encode(x, torch.full((len(x),), 7.0, dtype=F64))
+    torch.testing.assert_close(weighted.log_density(x), stack.encode(x).log_density(x))
+
+
 def test_folds_partition_the_sample_and_look_like_the_whole() -> None:
     x = sample(400, 2)
     seen, unseen = hold_out(by_radius(x, None), 4)
@@ -103,6 +109,23 @@ def test_split_keeps_weights_with_their_points() -> None:
         assert part.weights is not None
         mass = part.points[..., 0].abs()
         torch.testing.assert_close(part.weights, mass / mass.sum(-1, keepdim=True))
+
+
+def test_held_out_points_count_as_often_as_they_are_there() -> None:
+    held_out = torch.tensor([[0.0, -3.0], [0.0, -2.0], [-1.0, 0.0]], dtype=F64)
+    counts = torch.tensor([1.0, 1.0, 4.0], dtype=F64)
+    repeated = held_out.repeat_interleave(counts.long(), 0)
+    found = stacking_weights(held_out, counts, prior=0.0)
+    torch.testing.assert_close(found, stacking_weights(repeated, prior=0.0))
+    assert float((found - stacking_weights(held_out, prior=0.0)).abs().max()) > 0.05
+
+
+def test_points_of_no_weight_do_not_change_the_answer_to_nan() -> None:
+    x = sample(120)
+    weights = torch.zeros(120, dtype=F64)
+    weights[::4] = 1.0
+    field = Stack([member(False, 0), member(True, 1)]).encode(x, weights)
+    assert bool(torch.isfinite(field.log_density(x)).all())
 
 
 def test_weights_maximize_the_held_out_likelihood() -> None:

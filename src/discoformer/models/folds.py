@@ -67,4 +67,5 @@ def hold_out(part: Part, folds: int) -> tuple[Part, Part]:
 
 
 def _normalize(weights: Tensor) -> Tensor:
-    return weights / weights.sum(-1, keepdim=True)
+    total = weights.sum(-1, keepdim=True)
+    return weights / total.clamp_min(torch.finfo(total.dtype).tiny)  # a fold may hold no weight at all

@@ -25,7 +25,7 @@ __all__ = [
     "weight_and_log",
 ]
 
-_TINY = 1e-8  # share of a slot without points
+_TINY = 1e-8  # a smaller share is that of a slot without points
 
 
 class Keys(NamedTuple):
@@ -144,8 +144,8 @@ def moments_of(statistics: Tensor, slots: Slots) -> Moments:
     weighted = statistics[..., :features] * (1 + dim / slots.nu).unsqueeze(-1)
     share = statistics[..., features]
     mass = weighted[..., 0]
-    lifted = weighted / (mass + _TINY).unsqueeze(-1)
-    per_share = 1 / (share + _TINY)
+    lifted = weighted / mass.clamp_min(_TINY).unsqueeze(-1)
+    per_share = 1 / share.clamp_min(_TINY)
     tail = mass * per_share
     mean, covariance = mean_and_covariance(lifted, tail, dim)
     log_mixture = statistics[..., features + 1] * (per_share / dim)
@@ -167,7 +167,7 @@ def log_density_of(moments: Moments, slots: Slots) -> tuple[Tensor, Tensor, Tens
     The log density of a point is peak - (nu + d)/2 log w.
     """
     half = 0.5 * (slots.nu + slots.mean.shape[-1])
-    per_share = 1 / (moments.share + _TINY)
+    per_share = 1 / moments.share.clamp_min(_TINY)
     entropy, first, second = (moments.details * per_share.unsqueeze(-1)).unbind(-1)
     drop = half * first
     mean = slots.peak * (moments.share * per_share) - drop

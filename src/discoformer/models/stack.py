@@ -124,7 +124,8 @@ class Stack(nn.Module, Method):
         log_density = torch.cat(held_out, -1)
         if not bool(torch.isfinite(log_density).all()):  # hardly more rows than columns
             return None
-        return _Decided(merged, stacking_weights(log_density).log())
+        counts = None if unseen.weights is None else unseen.weights.movedim(0, -2).flatten(-2)
+        return _Decided(merged, stacking_weights(log_density, counts).log())
 
 
 def _held_out(member: Network, merged: MixtureField, seen: Part, unseen: Part) -> Tensor:
@@ -206,13 +207,19 @@ def _like(flat: StudentMixture, model: StudentMixture) -> StudentMixture:
 
 
 def stacking_weights(
-    log_density: Tensor, rounds: int = 200, prior: float = 1.0, sharpen: float = 1.5
+    log_density: Tensor,
+    counts: Tensor | None = None,
+    *,
+    rounds: int = 200,
+    prior: float = 1.0,
+    sharpen: float = 1.5,
 ) -> Tensor:
     """Weights (..., K) that maximize the mean of log sum_k w_k exp(log_density (..., n, K)), sharpened.
 
-    ``prior`` counts of points are shared equally among the members: little evidence, equal weights.  The
-    weights to the power ``sharpen`` are used: a little of a poor member gains likelihood where others have
-    none, but spoils the score everywhere.
+    Points count as ``counts`` (..., n) say, up to a factor, or all alike.  ``prior`` counts of points are
+    shared equally among the members: little evidence, equal weights.  The weights to the power ``sharpen``
+    are used: a little of a poor member gains likelihood where others have none, but spoils the score
+    everywhere.
 
     >>> held_out = torch.tensor([[0.0, -3.0], [0.0, -2.0], [-1.0, 0.0]], dtype=torch.float64)
     >>> stacking_weights(held_out).round(decimals=2).tolist()
@@ -221,8 +228,10 @@ def stacking_weights(
     size, count = log_density.shape[-2:]
     density = (log_density - log_density.amax(-1, keepdim=True)).exp()
     weights = log_density.new_full((*log_density.shape[:-2], count, 1), 1 / count)
+    often = torch.ones_like(density[..., :1]) if counts is None else counts.unsqueeze(-1)
+    often = often * (size / often.sum(-2, keepdim=True))
     for _ in range(rounds):  # expectation-maximization: the problem is concave
-        share = weights * (density.mT @ (1 / (density @ weights)))
+        share = weights * (density.mT @ (often / (density @ weights)))
         weights = (share + prior / count) / (size + prior)
     weights = weights.squeeze(-1).pow(sharpen)
     return weights / weights.sum(-1, keepdim=True)
