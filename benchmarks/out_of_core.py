@@ -11,6 +11,9 @@ in its cache are not the process's.
 10^8 rows are extrapolated: seconds by a line fitted to the logarithms, memory by a line fitted to the peaks
 (never a falling one), with the slopes in the table.  Sizes must fill many chunks of 8 MB for that to mean
 anything, as the default ones do.  Bar: 3 GB resident at 10^8 rows.
+
+A size is kept in results/out_of_core_unfinished.csv as soon as it is measured, so an interrupted run goes on
+where it stopped; the file goes when the table, results/out_of_core.csv, is written.
 """
 
 from __future__ import annotations
@@ -19,12 +22,12 @@ import argparse
 import csv
 import json
 import math
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,6 +80,12 @@ def measure(model: str, rows: int, columns: int, folder: Path) -> Run:
     return Run(rows, **json.loads(done.stdout.splitlines()[-1]))
 
 
+def peak_gigabytes() -> float:
+    """Peak resident memory of this process, as Linux tells it; `getrusage` would count its parent's too."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024 / 1e9
+
+
 def stream(model: str, path: Path) -> None:
     """What the fresh process does."""
     start = time.perf_counter()
@@ -93,8 +102,7 @@ def stream(model: str, path: Path) -> None:
             write(np.column_stack([chunk.numpy(), log_density.numpy(), score.numpy()]))
     read = time.perf_counter()
     out.unlink()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    print(json.dumps({"fit": fitted - start, "read": read - fitted, "peak": peak}))
+    print(json.dumps({"fit": fitted - start, "read": read - fitted, "peak": peak_gigabytes()}))
 
 
 def extrapolate(runs: list[Run]) -> tuple[Run, dict[str, float]]:
@@ -112,7 +120,7 @@ def extrapolate(runs: list[Run]) -> tuple[Run, dict[str, float]]:
     return Run(FAR, seconds["fit"], seconds["read"], peak), slopes
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -122,16 +130,29 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes; nothing is written")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "out_of_core.csv")
     parser.add_argument("--stream", type=Path, metavar="NPY", help="stream one file, print its cost as JSON")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.stream:
         stream(args.model, args.stream)
         return 0
+    # Not above: what the fresh process does not need would count as its memory.
+    from discoformer.comparison import make_method
+    from discoformer.experiments.contestants import fingerprint, model_label
+    from discoformer.experiments.ledger import Ledger
+
+    identity = f"{model_label(args.model)}@{fingerprint(make_method(args.model))}"
     largest = 20_000 if args.quick else args.rows
     threads = torch.get_num_threads()
+    unfinished = args.out.with_name(f"{args.out.stem}_unfinished.csv")
+    runs = []
     with tempfile.TemporaryDirectory() as folder:
-        runs = []
+        kept = Path(folder) / "quick.csv" if args.quick else unfinished
+        store = Ledger(kept, ("model", "columns", "threads", "rows"), ("fit", "read", "peak"))
         for rows in (largest // 10, 3 * largest // 10, largest):
-            runs.append(measure(args.model, rows, args.columns, Path(folder)))
+            key = (identity, args.columns, threads, rows)
+            line = store.get(*key)
+            if line is None:
+                line = store.add(key, measure(args.model, rows, args.columns, Path(folder))._asdict())
+            runs.append(Run(rows, **line))
             print(f"{rows} rows: {runs[-1].fit:.1f} s fit, {runs[-1].read:.1f} s read", file=sys.stderr)
     rows_of = [(run, "measured") for run in runs]
     far, slopes = extrapolate(runs)
@@ -140,7 +161,7 @@ def main() -> int:
         rows_of.append((far, f"extrapolated: slopes {by}"))
     table = [
         [
-            args.model,
+            identity,
             run.rows,
             args.columns,
             threads,
@@ -157,6 +178,7 @@ def main() -> int:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with args.out.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([HEADER, *table])
+    unfinished.unlink(missing_ok=True)
     met = max(far.peak, runs[-1].peak) <= BAR_GB
     print(f"bar ({BAR_GB:g} GB resident at 10^8 rows): {'met' if met else 'missed'}")
     return 0 if met else 1

@@ -10,11 +10,14 @@ components, by BIC); the other kernel estimates give the density alone, KDEpy by
 All in double precision, after a small warm-up, each in a fresh process, whose peak resident memory counts
 imports and data.
 
-A size that would take more than --cap seconds, by the slope so far, is not measured in full.  Methods
-that answer each point by itself are then measured at some of the points, times the ratio (kind "m of n");
-the others are extrapolated by their slope (kind "slope").  Only full measurements have a memory.
+A size that would take more than --cap seconds, by the slope so far, is not measured in full, and neither is
+one whose process has to be stopped, after twice the cap and 30 seconds to start.  Methods that answer each
+point by itself are then measured at some of the points, times the ratio (kind "m of n"); the others are
+extrapolated by their slope (kind "slope"; 2 is taken where one size alone is measured).  The model has a cap
+of its own, twice its bar.  Only full measurements have a memory.
 
-The table is results/scaling.csv, the figure docs/images/scaling.png.
+Measurements are kept in results/scaling_unfinished.csv as they are made, so an interrupted run goes on where
+it stopped; the file goes when the table is written: results/scaling.csv, and docs/images/scaling.png.
 
 Bars for the model: the largest n in d = 10 within 60 s and 4 GB; slope of time from the middle of the range
 on at most 1.1; at n = 2^17 50 times faster than our kernel estimate, 500 times faster than scipy's.
@@ -23,7 +26,6 @@ on at most 1.1; at n = 2^17 50 times faster than our kernel estimate, 500 times 
 from __future__ import annotations
 
 import math
-import resource
 import subprocess
 import sys
 import tempfile
@@ -37,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from common import SEED, Session, make_parser, session
+from common import SEED, Session, Store, make_parser, session
 
 from discoformer.baselines import KDE, GaussianMixtureBIC
 from discoformer.comparison import make_method
@@ -53,8 +55,11 @@ NAMES = (MODEL, MIXTURE, ATTENTION, OURS, FUSED, SCIPY, TREE, FFT, BIC)
 POINTWISE = {OURS, FUSED, SCIPY, TREE}  # every point costs the same, whatever the others
 HERE = Path(__file__)
 REPEATS = 3  # of measurements below a second
+START = 30.0  # seconds for imports, data and warm-up of a fresh process
+LEAST_ROWS = 256  # to judge a method by that answers each point by itself
 
 Answer = Callable[[np.ndarray], object]
+Measure = Callable[[str, int, int, int], tuple[float, float]]  # of a name, n, d and rows
 
 
 class Line(NamedTuple):
@@ -138,6 +143,13 @@ def image_folder(*, quick: bool) -> Iterator[Path]:
         yield Path(folder)
 
 
+@contextmanager
+def unfinished(path: Path, keys: Sequence[str], values: Sequence[str]) -> Iterator[Store]:
+    """Measurements of a run that are on disk as soon as they are made, and gone when the run is through."""
+    yield Store(path, keys, values)
+    path.unlink(missing_ok=True)
+
+
 def available(name: str, dim: int) -> bool:
     """Whether a method can be measured in this dimension; if not, why not."""
     if name == FFT and (dim > 2 or find_spec("KDEpy") is None):
@@ -149,7 +161,13 @@ def available(name: str, dim: int) -> bool:
     return True
 
 
-def measure(name: str, model: str, size: int, dim: int, rows: int) -> tuple[float, float]:
+def peak_gigabytes() -> float:
+    """Peak resident memory of this process, as Linux tells it; `getrusage` would count its parent's too."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024 / 1e9
+
+
+def measure(model: str, name: str, size: int, dim: int, rows: int) -> tuple[float, float]:
     """Seconds to fit and to answer at all points, judged by the first rows, and peak gigabytes."""
     generator = torch.Generator().manual_seed(SEED)
     prior = GMMPrior(modes=(5, 5), weights="equal")
@@ -169,13 +187,19 @@ def measure(name: str, model: str, size: int, dim: int, rows: int) -> tuple[floa
             best = min(best, fitted + answered * size / rows)
             if fitted + answered > 1:
                 break
-    return best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return best, peak_gigabytes()
 
 
-def measure_in_fresh_process(name: str, model: str, size: int, dim: int, rows: int) -> tuple[float, float]:
-    """NaN where the process fails, for want of memory or otherwise."""
+def measure_in_fresh_process(
+    model: str, limit: float, name: str, size: int, dim: int, rows: int
+) -> tuple[float, float]:
+    """Infinity if it is stopped after the limit; NaN where it fails, for want of memory or otherwise."""
     command = [sys.executable, str(HERE), "--measure", name, model, *map(str, (size, dim, rows))]
-    told = subprocess.run(command, capture_output=True, text=True)
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        print(f"{name}, n={size} d={dim}: stopped after {limit:g} s")
+        return math.inf, math.nan
     if told.returncode != 0:
         reason = (told.stderr.strip().splitlines() or [f"exit code {told.returncode}"])[-1]
         print(f"{name}, n={size} d={dim}: failed: {reason}")
@@ -184,53 +208,84 @@ def measure_in_fresh_process(name: str, model: str, size: int, dim: int, rows: i
     return spent, gigabytes
 
 
+def recall(
+    store: Store, run: Sequence[str], call: Measure, name: str, size: int, dim: int, rows: int
+) -> tuple[float, float]:
+    """What the run has measured before it was interrupted, or a measurement, kept at once."""
+    key = (*run, name, dim, size, rows)
+    line = store.get(*key)
+    if line is None:
+        spent, gigabytes = call(name, size, dim, rows)
+        if math.isnan(spent):
+            return spent, gigabytes  # the next run tries again
+        line = store.add(key, {"seconds": spent, "GB": gigabytes})
+    return line["seconds"], line["GB"]
+
+
 def slope(lines: Sequence[Line]) -> float:
     """Of log seconds against log n, by least squares."""
     sizes, spent = np.log([line.size for line in lines]), np.log([line.seconds for line in lines])
     return float(np.polyfit(sizes, spent, 1)[0])
 
 
-def scale(name: str, model: str, dim: int, sizes: Sequence[int], cap: float, *, fresh: bool) -> list[Line]:
+def foresee(lines: Sequence[Line], size: int) -> tuple[float, float]:
+    """Seconds of the next size, and the slope they rest on; infinity if nothing is known."""
+    known = [line for line in lines if not line.kind.startswith("slope")]
+    trend = min(2.5, slope(known[-3:])) if len(known) > 1 else 2.0
+    return lines[-1].seconds * (size / lines[-1].size) ** trend if lines else math.inf, trend
+
+
+def scale(name: str, dim: int, sizes: Sequence[int], cap: float, call: Measure) -> list[Line]:
     """A line for every size: measured, or extrapolated from what is."""
-    call = measure_in_fresh_process if fresh else measure
     lines: list[Line] = []
+    whole = True  # so far
     for size in sizes:
-        predicted, trend = 0.0, 2.0
-        if lines:
-            trend = min(2.5, slope(lines[-3:])) if len(lines) > 1 else 2.0
-            predicted = lines[-1].seconds * (size / lines[-1].size) ** trend
-        if predicted <= cap:
-            line = Line(name, dim, size, *call(name, model, size, dim, size), "measured")
-        elif name in POINTWISE:
-            rows = max(256, int(size * cap / 4 / predicted))
-            spent, _ = call(name, model, size, dim, rows)
-            line = Line(name, dim, size, spent, math.nan, f"{rows} of {size}")
-        else:
-            line = Line(name, dim, size, predicted, math.nan, f"slope {trend:.2f}")
-        if math.isnan(line.seconds):
+        predicted, trend = foresee(lines, size)
+        line = None
+        if whole and (len(lines) < 2 or predicted <= cap):  # two sizes at least, for a slope
+            line = Line(name, dim, size, *call(name, size, dim, size), "measured")
+            if math.isinf(line.seconds):
+                predicted, line = max(predicted, 2 * cap), None
+        if line is None:
+            whole = False
+            if name in POINTWISE:
+                rows = min(size, max(LEAST_ROWS, int(size * cap / 4 / predicted)))
+                spent, _ = call(name, size, dim, rows)
+                line = Line(name, dim, size, spent, math.nan, f"{rows} of {size}")
+            else:
+                line = Line(name, dim, size, predicted, math.nan, f"slope {trend:.2f}")
+        if not math.isfinite(line.seconds):
             break
-        print(f"{name}, n={size} d={dim}: {line.seconds:.3f} s, {line.gigabytes:.2f} GB, {line.kind}")
+        print(
+            f"{name}, n={size} d={dim}: {line.seconds:.3f} s, {line.gigabytes:.2f} GB, {line.kind}",
+            flush=True,
+        )
         lines.append(line)
     return lines
 
 
 def judge(run: Session, lines: Sequence[Line], dims: Sequence[int], sizes: Sequence[int]) -> None:
-    """The bars."""
+    """The bars; NaN, which misses them, where a measurement has failed."""
     at = {(line.method, line.dim, line.size): line for line in lines}
-    top = at[MODEL, dims[-1], sizes[-1]]
+
+    def find_line(name: str, dim: int, size: int) -> Line:
+        return at.get((name, dim, size), Line(name, dim, size, math.nan, math.nan, "failed"))
+
+    top = find_line(MODEL, dims[-1], sizes[-1])
     where = f"n={top.size} d={top.dim}"
     run.bar(f"{where}: encode and read, s ({top.kind})", top.seconds, BAR_SECONDS)
     run.bar(f"{where}: peak GB ({top.kind})", top.gigabytes, BAR_GB)
     rivals = ((OURS, BAR_KDE), (SCIPY, BAR_SCIPY))
     near = min(sizes, key=lambda size: abs(math.log(size / 2**17)))
     for dim in dims:
-        ours = [line for line in lines if (line.method, line.dim) == (MODEL, dim)]
-        upper = ours[(len(ours) - 1) // 2 :]
-        run.bar(f"d={dim}: slope of time from n={upper[0].size} on", slope(upper), BAR_SLOPE)
+        upper = [find_line(MODEL, dim, size) for size in sizes[(len(sizes) - 1) // 2 :]]
+        steep = slope(upper) if all(math.isfinite(line.seconds) for line in upper) else math.nan
+        run.bar(f"d={dim}: slope of time from n={upper[0].size} on", steep, BAR_SLOPE)
+        ours = find_line(MODEL, dim, near)
         for rival, bound in rivals:
-            theirs = at[rival, dim, near]
+            theirs = find_line(rival, dim, near)
             text = f"n={near} d={dim}: times faster than {rival} ({theirs.kind})"
-            run.bar(text, theirs.seconds / at[MODEL, dim, near].seconds, bound, below=False)
+            run.bar(text, theirs.seconds / ours.seconds, bound, below=False)
 
 
 def draw(lines: Sequence[Line], dims: Sequence[int], path: Path) -> None:
@@ -271,28 +326,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.measure:
         name, model, *numbers = args.measure
-        print(*measure(name, model, *map(int, numbers)))
+        size, dim, count = map(int, numbers)
+        print(*measure(model, name, size, dim, count))
         return 0
     if args.peers:
         parser.error("times are compared in one run, so a model is needed")
-    dims, sizes = (2, 10), [2**k for k in (10, 12, 14, 16, 17, 18, 20)]
+    dims: tuple[int, ...] = (2, 10)
+    sizes = [2**k for k in (10, 12, 14, 16, 17, 18, 20)]
     if args.quick:
         dims, sizes = (2,), [256, 512, 1024]
+    keys, values = ("model", "threads", "method", "d", "n", "rows"), ("seconds", "GB")
     with session(args) as run, image_folder(quick=args.quick) as images:
         run.datasets = 1
-        lines: list[Line] = []
-        for dim in dims:
-            for name in filter(partial(available, dim=dim), NAMES):
-                fresh = not args.quick or name == MODEL
-                lines += scale(name, args.model, dim, sizes, args.cap, fresh=fresh)
-        judge(run, lines, dims, sizes)
-        draw(lines, dims, images / "scaling.png")
         threads = str(torch.get_num_threads())
-        rows = [
-            [name, str(dim), str(size), threads, f"{spent:.4g}", f"{gigabytes:.3f}", kind]
-            for name, dim, size, spent, gigabytes, kind in lines
-        ]
-        run.finish("scaling", ["method", "d", "n", "threads", "seconds", "GB", "kind"], rows)
+        lines: list[Line] = []
+        with unfinished(run.results / "scaling_unfinished.csv", keys, values) as store:
+            for dim in dims:
+                for name in filter(partial(available, dim=dim), NAMES):
+                    cap = max(args.cap, 2 * BAR_SECONDS) if name == MODEL else args.cap
+                    call: Measure = partial(measure_in_fresh_process, args.model, START + 2 * cap)
+                    if args.quick and name != MODEL:
+                        call = partial(measure, args.model)
+                    remembered = partial(recall, store, (run.identity, threads), call)
+                    lines += scale(name, dim, sizes, cap, remembered)
+            draw(lines, dims, images / "scaling.png")
+            rows = [
+                [name, str(dim), str(size), threads, f"{spent:.4g}", f"{gigabytes:.3f}", kind]
+                for name, dim, size, spent, gigabytes, kind in lines
+            ]
+            run.finish("scaling", ["method", "d", "n", "threads", "seconds", "GB", "kind"], rows)
+        judge(run, lines, dims, sizes)
         return run.verdict()
 
 

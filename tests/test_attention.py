@@ -18,9 +18,8 @@ def tiny(lift: bool = False, dim: int = 2) -> AttentionCore:
     torch.manual_seed(0)
     config = AttentionConfig(dim=dim, layers=2, width=16, heads=2, feedforward=32, lift=lift)
     core = AttentionCore(config).double().eval()
-    with (
-        torch.no_grad()
-    ):  # sharper attention than at initialization, so that the laws have something to break
+    with torch.no_grad():
+        # sharper attention than at initialization, so that the laws have something to break
         for block in core.blocks:
             block.query.weight *= 6
     return core
@@ -64,6 +63,16 @@ def test_reading_at_the_context_is_the_context_stream(lift):
     core, context = tiny(lift), points(3, 40, 2)
     state = core.encode(context)
     assert_same(core.read(state, context), core.read_context(state))
+
+
+@LIFT
+def test_cached_context_answers_as_one_pass_over_context_and_queries(lift):
+    core, context, queries = tiny(lift), points(40, 2), points(9, 2, seed=2)
+    seen = torch.cat([torch.ones(40), torch.zeros(9)]).double()  # nobody attends to a point of weight zero
+    log_density, score = core.read_context(core.encode(torch.cat([context, queries]), seen))
+    state = core.encode(context)
+    for _ in range(2):  # reading leaves the state alone
+        assert_same(core.read(state, queries), (log_density[40:], score[40:]))
 
 
 @LIFT
@@ -247,5 +256,5 @@ def test_wrong_dimension_is_refused():
     core = tiny(dim=2)
     with pytest.raises(DataError, match=r"2 column\(s\), the data have 3"):
         core.encode(points(20, 3))
-    with pytest.raises(ValueError, match="multiple"):
+    with pytest.raises(DataError, match="multiple"):
         AttentionCore(AttentionConfig(dim=2, width=10, heads=4))

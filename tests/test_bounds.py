@@ -166,6 +166,9 @@ def test_bounds_may_be_written_in_many_ways() -> None:
     assert parse_bounds({1: (None, 1)}, 2) == [free, (-math.inf, 1.0)]
     assert parse_bounds({"b": (0, np.float64(2))}, 2, ["a", "b"]) == [free, (0.0, 2.0)]
     assert parse_bounds([None, None], 2) == [free, free]
+    assert parse_bounds(np.array([[0, 1], [2, 3]]), 2) == [(0.0, 1.0), (2.0, 3.0)]
+    assert parse_bounds(np.array([0, 1]), 3) == [(0.0, 1.0)] * 3
+    assert parse_bounds({np.int64(1): (0, 1)}, 2) == [free, (0.0, 1.0)]
 
 
 def test_batches_are_fitted_one_by_one() -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 from discoformer.baselines.kde import KDE
-from discoformer.cli import estimate, main
+from discoformer.cli import estimate, main, sample
 from discoformer.io import FORMATS, Table, read_table, write_table
 from discoformer.models.registry import load_model
 from discoformer.support import SupportWarning
@@ -429,6 +430,35 @@ def test_sample_draws_rows_of_the_same_table(
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].split() == ["a", "b"]
     assert shown[-1] == "and 490 more: write them with --out"
+
+
+@pytest.mark.parametrize("out", FORMATS)
+def test_many_rows_are_drawn_in_pieces_that_follow_one_another(
+    out: str, data: Table, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One generator for all pieces, each a step of the bar; fewer pieces are the beginning of more."""
+    steps = []
+    monkeypatch.setattr(sample, "CHUNK", 7)
+    monkeypatch.setattr(sample, "track", lambda counts, label: steps.append(list(counts)) or counts)
+    command = ["sample", str(csv), "--model", "kde", "--seed", "3", "--out"]
+    assert main([*command, str(tmp_path / f"many{out}"), "-n", "18"]) == 0
+    assert main([*command, str(tmp_path / f"few{out}"), "-n", "14"]) == 0
+    assert steps == [[7, 7, 4], [7, 7]]
+    field, generator = KDE().fit(data.values), torch.Generator().manual_seed(3)
+    expected = np.concatenate([field.sample(count, generator) for count in (7, 7, 4)])
+    many, few = (read_table(tmp_path / f"{name}{out}").values for name in ("many", "few"))
+    np.testing.assert_allclose(many, expected, rtol=1e-12)
+    np.testing.assert_array_equal(few, many[:14])
+
+
+@pytest.mark.parametrize("command", ["sample", "compare"])
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
+def test_seeds_that_no_generator_takes_show_the_usage(
+    seed: str, command: str, csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([command, str(csv), f"--seed={seed}"])
+    assert "give a whole number from 0 to 4294967295" in capsys.readouterr().err
 
 
 def test_sample_refuses_what_cannot_be_drawn(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discoformer.baselines.kde import KDE
+from discoformer.baselines.kde import KDE, KDEField
 from discoformer.checks import DataError
 from discoformer.models.registry import load_model
 from discoformer.plots import MASSES, VIEWS, _levels, plot, plot_corner, plot_density, plot_outliers
@@ -106,7 +106,9 @@ def test_arrows_point_to_the_mode_of_a_gaussian_on_the_page() -> None:
     assert np.quantile(cosine[far], 0.1) > 0.8
 
 
-def test_unknown_picture_format_is_refused(tmp_path: Path) -> None:
+def test_unknown_picture_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = SAMPLES["one column"]
+    field = KDE().fit(sample)
+    monkeypatch.setattr(KDEField, "_estimate", pytest.fail)  # it is refused before the work
     with pytest.raises(DataError, match="pictures end in"):
-        plot_density(KDE().fit(sample), sample, path=tmp_path / "picture.gif")
+        plot_density(field, sample, path=tmp_path / "picture.gif")

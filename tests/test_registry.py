@@ -1,5 +1,7 @@
 """Weights files: round trip, refusals, the registry of what is shipped."""
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from discoformer.checks import DataError
+from discoformer.cli import main
 from discoformer.models import registry
 from discoformer.models.registry import (
     Card,
@@ -50,8 +53,12 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not written by discoformer"):
         load_model(path)
     save_model(build_network(CORE, "whiten"), Card({**CORE, "width": 32}, "whiten"), path)
-    with pytest.raises(DataError, match="does not fit its own header"):
+    with pytest.raises(DataError, match="does not fit its own header: size mismatch"):
         load_model(path)
+    for card in ("{", '{"core": {}}', '{"colour": 1, "dims": [1, 2], "sizes": [2, 2]}'):
+        save_file({"a": torch.zeros(2)}, path, metadata={"format": registry._FORMAT, "card": card})
+        with pytest.raises(DataError, match="damaged card"):
+            load_model(path)
     with pytest.raises(DataError, match="no model 'nothing'"):
         load_model("nothing")
 
@@ -78,10 +85,11 @@ def test_registered_weights_and_stacks_load_by_name(own_registry: Path, model_pa
     register("one", model_path)
     register("two", model_path)
     register_stack("both", ["one", "two"])
+    digest = hashlib.sha256(model_path.read_bytes()).hexdigest()[:8]
     assert sorted(path.name for path in own_registry.iterdir()) == [
-        "one.safetensors",
+        f"one-{digest}.safetensors",
         "registry.json",
-        "two.safetensors",
+        f"two-{digest}.safetensors",
     ]
     x = torch.randn(40, 2, dtype=torch.float64)
     torch.testing.assert_close(load_model("one")(x, x), load_model(model_path)(x, x))
@@ -89,6 +97,70 @@ def test_registered_weights_and_stacks_load_by_name(own_registry: Path, model_pa
     assert list_models()["both"].core == {"kind": "stack", "members": ["one", "two"]}
     with pytest.raises(DataError, match="not shipped: three"):
         register_stack("more", ["one", "three"])
+
+
+def test_weights_that_changed_or_are_gone_are_refused(own_registry: Path, model_path: Path) -> None:
+    register("one", model_path)
+    (path,) = own_registry.glob("one-*")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="'one' do not match their checksum"):
+        load_model("one")
+    path.unlink()
+    with pytest.raises(DataError, match="'one' are missing"):
+        load_model("one")
+
+
+def test_readers_never_see_a_registration_half_done(
+    own_registry: Path, model_path: Path, axis_path: Path
+) -> None:
+    """At every move of a file, and with a list that was read before, a name has weights that fit."""
+    register("one", model_path)
+    old = list_models()
+    moves = 0
+    replace = Path.replace
+
+    def look(self: Path, target: Path) -> Path:
+        nonlocal moves
+        moved = replace(self, target)
+        moves += 1
+        load_model("one")  # by the list in memory
+        registry._registry.cache_clear()
+        load_model("one")  # by the list on disk
+        return moved
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", look)
+        register("one", axis_path)
+    assert moves == 2
+    assert list_models() != old
+
+
+def test_registering_keeps_what_another_process_registered(own_registry: Path, model_path: Path) -> None:
+    register("one", model_path)
+    stale = list_models()
+    path = own_registry / "registry.json"
+    listed = json.loads(path.read_text())
+    path.write_text(json.dumps({**listed, "elsewhere": listed["one"]}))
+    assert list_models() == stale
+    register("two", model_path)
+    assert list(list_models()) == ["elsewhere", "one", "two"]
+
+
+def test_models_command_prints_a_row_or_a_card_per_model(
+    own_registry: Path, model_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register("one", model_path)
+    register_stack("both", ["one", "one"])
+    assert main(["models"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    size = sum(p.numel() for p in load_model("one").parameters())
+    assert lines[0][:4] == ["model", "core", "frame", "parameters"]
+    assert ["one", "mixture", "whiten", f"{size / 1e6:.2f}M", "1-64", "2-10000", "None"] in lines
+    assert any(line[:2] == ["both", "stack"] for line in lines)
+    assert main(["models", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["both"]["core"]["members"] == ["one", "one"]
 
 
 @pytest.mark.parametrize("broken", ["weights", "list"])
@@ -100,7 +172,8 @@ def test_a_registration_that_fails_leaves_what_was_there(
         monkeypatch.setattr(registry, "_listing", lambda *_: 1 / 0)
         name, problem = "one", ZeroDivisionError
     else:
-        (own_registry / "two.safetensors").mkdir()  # in the way: cannot be replaced by a file
+        digest = hashlib.sha256(axis_path.read_bytes()).hexdigest()[:8]
+        (own_registry / f"two-{digest}.safetensors").mkdir()  # in the way: cannot be replaced by a file
         name, problem = "two", DataError
     before = {path: path.read_bytes() for path in own_registry.iterdir() if path.is_file()}
     with pytest.raises(problem):
@@ -109,6 +182,11 @@ def test_a_registration_that_fails_leaves_what_was_there(
     registry._registry.cache_clear()
     assert list(list_models()) == ["one"]
     load_model("one")
+
+
+def test_the_package_holds_the_listed_weights_and_no_others() -> None:
+    listed = {entry["file"] for entry in registry._registry().values() if "file" in entry}
+    assert {path.name for path in registry._weights_folder().glob("*.safetensors")} == listed
 
 
 def test_every_shipped_model_loads_and_matches_its_checksum() -> None:

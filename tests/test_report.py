@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from discoformer.baselines.kde import KDE
+from discoformer.bounds import Bounded
 from discoformer.checks import DataError
 from discoformer.cli import main
+from discoformer.comparison import held_out_log_likelihood
 from discoformer.io import Table, write_table
 from discoformer.models.registry import load_model
 from discoformer.report import effective_dimension, make_report
@@ -115,6 +118,14 @@ def test_a_few_rows_have_a_page_without_numbers_that_cannot_be_had(rows: int) ->
     assert ("kernel density, Scott's rule" in text) == (rows >= 4)
     assert "do not make" not in text
     assert "nan" not in text
+
+
+def test_kernel_estimates_are_compared_within_the_same_bounds() -> None:
+    bounds = (0, None)
+    cells = Reader(make_report(Table(VALUES[:, 2:3], ("wait",)), model="kde", bounds=bounds)).cells
+    expected = held_out_log_likelihood(Bounded(KDE(), bounds), VALUES[:, 2:3]).mean
+    for label in ("this page's model (kde)", "kernel density, Scott's rule"):
+        assert cells[cells.index(label) + 1].startswith(f"{expected:.3f} ±")
 
 
 def test_a_wild_value_does_not_make_wide_numbers() -> None:

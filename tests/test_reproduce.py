@@ -17,6 +17,7 @@ from discoformer.comparison import PEERS
 from discoformer.experiments import NAMES, contestants, find, maps, provenance, relative_fisher, runtime
 from discoformer.experiments.contestants import Networks, fingerprint
 from discoformer.experiments.dimension_100 import ORACLE
+from discoformer.experiments.entropy_fisher import by_default, plug_in
 from discoformer.experiments.equivariance import equivariance_errors
 from discoformer.experiments.harness import open_folder
 from discoformer.experiments.heavy_tails import IndependentStudentT, setting
@@ -26,6 +27,8 @@ from discoformer.experiments.ornstein_uhlenbeck import exact_values
 from discoformer.experiments.page import page_of, page_path
 from discoformer.experiments.settings import measure_errors
 from discoformer.experiments.summary import GMM, KDE, OURS, PUBLISHED, Line, Summary, every
+from discoformer.fields import Estimate, Field, Method
+from discoformer.functionals import entropy, fisher_information
 from discoformer.models import registry
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.resolve import _load, resolve
@@ -366,6 +369,47 @@ def test_remembered_fits_are_the_fits(model_path: Path) -> None:
     fields = [both.fit(c.context) for c in (case, other)]
     assert [both.fit(c.context) for c in (case, other)] == fields
     assert measure_errors(once, other, "")["score_error"] == measure_errors(method, other, "")["score_error"]
+
+
+class Counted(Method, Field):
+    """Counts how often it is fitted and asked."""
+
+    dim = 1
+
+    def __init__(self) -> None:
+        self.fits = self.answers = 0
+
+    def _fit(self, context: torch.Tensor, weights: torch.Tensor | None) -> "Counted":
+        self.fits += 1
+        return self
+
+    def _estimate(self, queries: torch.Tensor) -> Estimate[torch.Tensor]:
+        self.answers += 1
+        return Estimate(queries[..., 0], self.fits * queries)
+
+
+def test_remembered_answers_are_those_of_the_same_fit_and_points() -> None:
+    counted = Counted()
+    once = Once(counted, answers=True)
+    x, y = torch.arange(6.0).double().reshape(2, 3, 1)
+    for _ in range(2):
+        assert torch.equal(once.fit(x).score(x), x)
+    assert (counted.fits, counted.answers) == (1, 1)
+    assert torch.equal(once.fit(x).score(y), y)
+    assert torch.equal(once.fit(y).score(y), 2 * y)
+    assert (counted.fits, counted.answers) == (2, 3)
+
+
+def test_both_schemes_are_what_functionals_say(model_path: Path) -> None:
+    sample = setting("student", 40).draw(0).context
+    method = resolve(str(model_path)).method
+    plain = (
+        entropy(sample, method, split="none"),
+        fisher_information(sample, method, form="square", split="none"),
+    )
+    assert plug_in(method, sample) == pytest.approx([float(found.value) for found in plain], rel=1e-9)
+    usual = entropy(sample, method), fisher_information(sample, method)
+    assert by_default(method, sample) == pytest.approx([float(found.value) for found in usual], rel=1e-9)
 
 
 def test_ornstein_uhlenbeck_closed_form() -> None:

@@ -1,6 +1,7 @@
 """Data larger than memory and on clusters: the answers are those of the same rows in memory."""
 
 import os
+import re
 import signal
 import sys
 import warnings
@@ -412,6 +413,7 @@ def test_progress_has_rate_and_remaining_time(
     assert "counting" in shown
     assert "million rows/s" in shown
     assert "40%" in shown
+    assert re.search(r"(\d|-):(\d\d|--):(\d\d|--)", shown)  # what is left, or that it is not known yet
 
 
 # -- output -----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -351,14 +352,15 @@ def _part(maps: Mapping[int, ColumnMap], columns: Sequence[int]) -> dict[int, Co
 def _position(column: Any, dim: int, names: Sequence[str] | None) -> int:
     if names is not None and column in list(names):
         return list(names).index(column)
-    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < dim:
-        return column
+    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < dim:
+        return int(column)
     have = column_names(range(dim), names)
     raise DataError(f"bounds name column {column!r}, but the data has {have}")
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) or hasattr(value, "__float__")
+    # Rows of an array have __float__ too, but are pairs.
+    return hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
 
 
 def _pair(pair: Any) -> Bound:

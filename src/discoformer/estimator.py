@@ -34,7 +34,7 @@ from discoformer.resolve import Resolved, check_range, resolve
 from discoformer.scale.answers import estimate_source, lazy_estimate
 from discoformer.scale.source import is_dask, is_remote, open_source
 from discoformer.scale.stream import Stream
-from discoformer.support import Supported, can_stream, support_of, verb
+from discoformer.support import Supported, can_stream, suited, support_of, verb
 
 __all__ = ["DiScoFormer"]
 
@@ -119,7 +119,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         weights = _read_weights(sample_weight)
         self.field_: Field = everyday(resolved.method, bounds, names).fit(context, weights)
         self.support_ = np.isin(np.arange(dim), support_of(self.field_))
-        sample = context.detach().double().numpy()
+        sample = context.detach().double().cpu().numpy()
         self._fitted: tuple[NDArray[np.float64], Method] | None = (sample, resolved.method)
         if weights is not None:
             self._fitted = None
@@ -144,7 +144,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Not the gradient of the log density: that is `score_function`.
         """
-        return float(self.score_samples(X).sum())
+        total = self.score_samples(X).sum()
+        return float(total.detach() if isinstance(total, Tensor) else total)
 
     def score_function(self, X: Any) -> Any:
         """Gradient of the log density (m, d) at the rows of X (m, d); a frame with their index for a frame.
@@ -178,12 +179,14 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         random_state : int, RandomState or None, as in scikit-learn
         """
         check_is_fitted(self)
+        if int(n_samples) < 1:
+            raise DataError(f"n_samples is {n_samples}: draw at least one row")
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         with torch.no_grad():
             points: Tensor = verb(self.field_, "sample")(int(n_samples), torch.Generator().manual_seed(seed))
         if issubclass(self._holder, Tensor):
             return points
-        return make_frame(points.numpy(), self._labels, self._holder)
+        return make_frame(points.cpu().numpy(), self._labels, self._holder)
 
     def marginal(self, columns: Any) -> DiScoFormer:
         """The estimator of some of the columns, in the order given, without another fit.
@@ -217,8 +220,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         split : "balanced", "folds" or "none"
             How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
-            sample weights, and for what `marginal` and `conditional` return, the value is that of the
-            fitted density itself, from draws of it.
+            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
+            the value is that of the fitted density itself, from draws of it.
         """
         return functionals.entropy(*self._sample_and_source(), split=split)
 
@@ -253,7 +256,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Tensor):
             return answer(self.field_, check_points(X, "X", dim=self.n_features_in_))
         values = self._validate(X, reset=False)
-        return answer(self.field_, values.astype(np.float64, copy=False))
+        with torch.no_grad():  # the sample may be a tensor with a graph
+            return answer(self.field_, values.astype(np.float64, copy=False))
 
     def _log_density(self, result: Estimate[Any]) -> Any:
         if result.log_density is None:
@@ -312,19 +316,25 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """What the functionals are to average over, and what they are to ask."""
         check_is_fitted(self)
         if self._fitted is None:
-            generator = torch.Generator().manual_seed(0)
-            return verb(self.field_, "sample")(_DRAWS, generator).numpy(), self.field_
+            with torch.no_grad():
+                draws: Tensor = verb(self.field_, "sample")(_DRAWS, torch.Generator().manual_seed(0))
+            return draws.cpu().numpy(), self.field_
         sample, method = self._fitted
         kept = support_of(self.field_)
         bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
         # Not `everyday`: a fold that loses a column would answer for another density than the others.
-        return sample[..., kept], Bounded(method, [bounds[j] for j in kept])
+        source = suited(method, len(sample), len(kept))
+        return sample[..., kept], Bounded(source, [bounds[j] for j in kept])
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
         asked = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
         names: list[Any] = self._names or []
-        unknown = [c for c in asked if c not in names and not isinstance(c, int | np.integer)]
+        unknown = [
+            c
+            for c in asked
+            if c not in names and (isinstance(c, bool) or not isinstance(c, int | np.integer))
+        ]
         if unknown:
             raise DataError(f"no column {unknown[0]!r}: the sample has {', '.join(map(repr, self._labels))}")
         positions = [names.index(c) if c in names else int(c) for c in asked]

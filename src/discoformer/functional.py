@@ -62,7 +62,8 @@ def answer(field: Field, queries: A) -> Estimate[A]:
     if not isinstance(queries, Tensor):
         tensor = check_points(queries, "queries", dim=field.dim)
         log_density, score = answer(field, tensor)
-        return Estimate(None if log_density is None else log_density.numpy(), score.numpy())
+        values = None if log_density is None else log_density.detach().cpu().numpy()
+        return Estimate(values, score.detach().cpu().numpy())
     log_density, score = field.estimate(queries)
     lost = ~score.detach().isfinite().all(-1)
     if log_density is not None:

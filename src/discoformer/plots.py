@@ -96,6 +96,7 @@ def plot(
     require("matplotlib", "plot", "drawing")
     from matplotlib import rc_context
 
+    picture = None if path is None else check_picture(path)
     names = list(columns) if columns is not None else [f"x{j}" for j in range(field.dim)]
     sample = check_points(context, "context", dim=field.dim).numpy()
     field, kept = on_support(field)
@@ -104,7 +105,6 @@ def plot(
         shown = [names[j].replace("$", r"\$") for j in kept]  # a name is no formula
         figure = draw(field, sample[:, kept], shown)
         if path is not None:
-            picture = check_picture(path)
             with replacing(path) as temporary:
                 figure.savefig(temporary, format=picture)
     return figure

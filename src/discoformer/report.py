@@ -229,15 +229,15 @@ def _unusual(table: Table, log_density: NDArray[np.float64]) -> str:
     return _table(["row, from 0", *map(str, order)], lines)
 
 
-def _comparison(part: Table, source: Method, name: str, progress: Callable[[Any], Iterable[Any]]) -> str:
-    """Held-out log-likelihood against kernel density; the same folds for all."""
+def _comparison(part: Table, source: Bounded, name: str, progress: Callable[[Any], Iterable[Any]]) -> str:
+    """Held-out log-likelihood against kernel density; the same folds and bounds for all."""
     if len(part.values) < FEWEST:
         return f"<p>{len(part.values)} rows are too few to hold some out.</p>\n"
     results: dict[str, HeldOut] = {}
     failures = []
     methods = {
         f"this page's model ({name})": source,
-        **{what: make_method(key) for key, what in PEERS.items()},
+        **{what: Bounded(make_method(key), source.bounds) for key, what in PEERS.items()},
     }
     folds = min(FOLDS, len(part.values))
     for label, method in methods.items():

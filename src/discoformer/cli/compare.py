@@ -14,7 +14,7 @@ from typing import Any
 from discoformer.baselines.kde import KDE
 from discoformer.bounds import Bounded, parse_bounds
 from discoformer.checks import DataError
-from discoformer.cli.options import add_bounds, add_columns, independent, name_list
+from discoformer.cli.options import add_bounds, add_columns, independent, name_list, seed_number
 from discoformer.cli.show import print_table, track
 from discoformer.comparison import (
     FLOW,
@@ -101,7 +101,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_columns(parser)
     add_bounds(parser)
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, and of gmm:d,n,k (default: 0)")
+    parser.add_argument(
+        "--seed", type=seed_number, default=0, help="of the split, and of gmm:d,n,k (default: 0)"
+    )
     parser.add_argument(
         "--methods",
         metavar="M,M",
@@ -126,6 +128,8 @@ def run(args: argparse.Namespace) -> None:
     names = list(dict.fromkeys([*args.methods, *([FLOW] if args.flow else [])]))
     methods = {name: make_method(name) for name in names}
     samples = [_read(name, args) for name in dict.fromkeys(args.data)]
+    for sample in samples:
+        _check_folds(sample, args.folds)
 
     results = []
     for sample in samples:
@@ -165,6 +169,19 @@ def _read(name: str, args: argparse.Namespace) -> Sample:
     bounds = [pairs[table.names.index(column)] for column in kept.names]
     Bounded(KDE(bandwidth=1.0), bounds, kept.names).fit(kept.values)  # a fold would count rows of its own
     return Sample(name, kept, bounds)
+
+
+def _check_folds(sample: Sample, folds: int) -> None:
+    """Raise `DataError` unless every fold leaves two rows to fit, and has one to hold out."""
+    rows = len(sample.table.values)
+    if rows < 3:
+        raise DataError(f"{sample.name}: {rows} rows are too few to hold some out, give at least 3")
+    least = 3 if rows == 3 else 2
+    if not least <= folds <= rows:
+        raise DataError(
+            f"{sample.name}: {folds} folds of {rows} rows: "
+            f"choose a number from {least} to {rows} with --folds"
+        )
 
 
 def _read_real(name: str, columns: Sequence[str] | None) -> Table:

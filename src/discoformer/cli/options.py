@@ -25,6 +25,7 @@ __all__ = [
     "independent",
     "name_list",
     "read_input",
+    "seed_number",
 ]
 
 
@@ -80,6 +81,17 @@ def name_list(text: str) -> list[str]:
     if not names:
         raise argparse.ArgumentTypeError("give names, separated by commas")
     return names
+
+
+def seed_number(text: str) -> int:
+    """A seed that every generator takes.
+
+    >>> seed_number("7")
+    7
+    """
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number from 0 to {2**32 - 1}")
+    return int(text)
 
 
 def bound_pairs(text: str) -> dict[str, tuple[float, float]] | tuple[float, float]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from discoformer.checks import DataError
-from discoformer.cli.options import add_input, add_model, fit_table, read_input
-from discoformer.cli.show import print_table
-from discoformer.io import Table, check_output, write_table
+from discoformer.cli.options import add_input, add_model, fit_table, read_input, seed_number
+from discoformer.cli.show import print_table, track
+from discoformer.io import check_output, replacing
+from discoformer.scale.writer import table_writer
 from discoformer.support import verb
 
 __all__ = ["make_parser", "run"]
@@ -22,6 +27,7 @@ examples:
   discoformer sample data.csv --bounds income=0:,share=0:1 --seed 7
 """
 
+CHUNK = 2**16  # rows drawn and written at a time: a step of the progress bar
 SHOWN_ROWS, SHOWN_COLUMNS = 10, 6
 
 
@@ -36,7 +42,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_input(parser)
     parser.add_argument("-n", "--rows", metavar="N", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--out", metavar="OUT", type=Path, help="write them: csv, tsv, npy or parquet")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same rows (default: 0)")
+    parser.add_argument(
+        "--seed", type=seed_number, default=0, help="the same seed gives the same rows (default: 0)"
+    )
     add_model(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
@@ -52,11 +60,15 @@ def run(args: argparse.Namespace) -> None:
             raise DataError(f"{args.out}: is an input file, give another name to --out")
     context = read_input(args)
     field = fit_table(context, args.model, args.bounds)
-    with torch.no_grad():
-        drawn = verb(field, "sample")(args.rows, torch.Generator().manual_seed(args.seed))
-    table = Table(drawn.numpy(), context.names, context.named)
+    draw = verb(field, "sample")
     if args.out:
-        write_table(table, args.out)
+        suffix = args.out.suffix.lower()
+        with (
+            replacing(args.out) as temporary,
+            table_writer(temporary, suffix, context.names, args.rows) as write,
+        ):
+            for piece in _pieces(draw, args.rows, args.seed):
+                write(piece)
     if args.json:
         n, d = context.values.shape
         out = str(args.out) if args.out else None
@@ -65,7 +77,18 @@ def run(args: argparse.Namespace) -> None:
     elif args.out:
         print(f"wrote {args.rows} rows to {args.out}")
     else:
-        rows = [[f"{x:.6g}" for x in row[:SHOWN_COLUMNS]] for row in table.values[:SHOWN_ROWS]]
-        print_table(table.names[:SHOWN_COLUMNS], rows)
-        if len(table.values) > SHOWN_ROWS:
-            print(f"and {len(table.values) - SHOWN_ROWS} more: write them with --out")
+        first = next(_pieces(draw, min(args.rows, CHUNK), args.seed))  # the rows that --out begins with
+        rows = [[f"{x:.6g}" for x in row[:SHOWN_COLUMNS]] for row in first[:SHOWN_ROWS]]
+        print_table(context.names[:SHOWN_COLUMNS], rows)
+        if args.rows > SHOWN_ROWS:
+            print(f"and {args.rows - SHOWN_ROWS} more: write them with --out")
+
+
+def _pieces(draw: Any, rows: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Draws (k, d), ``rows`` in all, with a progress bar if there is more than one piece."""
+    generator = torch.Generator().manual_seed(seed)
+    counts = [min(CHUNK, rows - start) for start in range(0, rows, CHUNK)]
+    for count in track(counts, label="drawing"):
+        with torch.no_grad():
+            points = draw(count, generator)
+        yield points.numpy()

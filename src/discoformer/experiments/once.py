@@ -1,4 +1,4 @@
-"""Fits that are asked for again and again are made once."""
+"""Fits and answers that are asked for again and again are made once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 import torch
 from torch import Tensor
 
-from discoformer.fields import Field, Method
+from discoformer.fields import Estimate, Field, Method
 
 __all__ = ["Once"]
 
@@ -19,6 +19,7 @@ class Once(Method):
     ----------
     method : Method
     fits : how many it remembers
+    answers : whether each fit remembers its last answer too
 
     >>> from discoformer import KDE
     >>> once, x = Once(KDE()), torch.tensor([[0.0], [1.0]])
@@ -26,8 +27,9 @@ class Once(Method):
     True
     """
 
-    def __init__(self, method: Method, fits: int = 1) -> None:
+    def __init__(self, method: Method, fits: int = 1, *, answers: bool = False) -> None:
         self.method = method
+        self.answers = answers
         self._last: deque[tuple[Tensor, Field]] = deque(maxlen=fits)
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
@@ -37,5 +39,25 @@ class Once(Method):
             if torch.equal(known, context):
                 return field
         field = self.method.fit(context)
+        if self.answers:
+            field = _Remembers(field)
         self._last.append((context, field))
         return field
+
+
+class _Remembers(Field):
+    """A field that remembers its last answer; the answer has no graph."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self._last: tuple[Tensor, Estimate[Tensor]] | None = None
+
+    @property
+    def dim(self) -> int:
+        return self.field.dim
+
+    @torch.no_grad()
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        if self._last is None or not torch.equal(self._last[0], queries):
+            self._last = (queries, self.field.estimate(queries))
+        return self._last[1]

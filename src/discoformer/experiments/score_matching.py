@@ -63,8 +63,8 @@ def measure(method: Method, size: int, seed: int) -> dict[str, float]:
     truth, generator = two_modes(), torch.Generator().manual_seed(seed)
     sample, new = truth.sample(size, generator), truth.sample(4096, generator)
     start = time.perf_counter()
-    field = method.fit(sample)
-    with torch.no_grad():
+    with torch.no_grad():  # those who train turn it on themselves
+        field = method.fit(sample)
         field.score(sample)
     seconds = time.perf_counter() - start
     errors = []

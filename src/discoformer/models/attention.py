@@ -116,7 +116,7 @@ class AttentionCore(nn.Module):
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()
         if config.width % config.heads:
-            raise ValueError(f"width {config.width} is not a multiple of the {config.heads} heads")
+            raise DataError(f"width {config.width} is not a multiple of the {config.heads} heads")
         self.config = config
         self.embed = nn.Linear(config.dim + config.lift, config.width)
         self.blocks = cast(

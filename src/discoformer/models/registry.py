@@ -108,9 +108,12 @@ def read_card(path: str | Path) -> Card:
         raise DataError(f"{path} is not a safetensors file or is damaged: {error}") from None
     if metadata.get("format") != _FORMAT:
         raise DataError(f"{path} was not written by discoformer (format {metadata.get('format')!r})")
-    values = json.loads(metadata["card"])
-    values["dims"], values["sizes"] = tuple(values["dims"]), tuple(values["sizes"])
-    return Card(**values)
+    try:
+        values = json.loads(metadata["card"])
+        values["dims"], values["sizes"] = tuple(values["dims"]), tuple(values["sizes"])
+        return Card(**values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} has a damaged card: {error!r}") from None
 
 
 def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> Network | Stack:
@@ -137,6 +140,8 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
 def _load_shipped(name: str, dtype: torch.dtype) -> Network:
     entry = _registry()[name]
     path = _weights_folder() / entry["file"]
+    if not path.exists():
+        raise DataError(f"the weights of {name!r} are missing: reinstall discoformer")
     if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
         raise DataError(f"the weights of {name!r} do not match their checksum: reinstall discoformer")
     return _load_network(path, dtype)
@@ -150,7 +155,9 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
     try:
         network.core.load_state_dict(tensors)
     except RuntimeError as error:
-        raise DataError(f"{path} does not fit its own header: {str(error).splitlines()[0]}") from None
+        raise DataError(
+            f"{path} does not fit its own header: {str(error).splitlines()[-1].strip()}"
+        ) from None
     network.to(dtype)
     network.eval()
     network.requires_grad_(False)
@@ -179,18 +186,21 @@ def _card(entry: dict[str, Any]) -> Card:
 def register(name: str, path: str | Path) -> None:
     """Put a weights file into the package under a name, with its checksum (for maintainers).
 
-    Both files are whole before either is replaced, and the list goes last: it names only what is there.
+    The file's name holds a part of its checksum and the list is replaced last, in one move: who reads at
+    the same time gets the old weights or the new ones, both with their own checksum.  A file of old
+    weights therefore stays, until you remove it.
     """
     from discoformer.io import replacing
 
     read_card(path)
     data = Path(path).read_bytes()
-    file = f"{name}.safetensors"
+    digest = hashlib.sha256(data).hexdigest()
+    file = f"{name}-{digest[:8]}.safetensors"
     folder = _weights_folder()
     folder.mkdir(exist_ok=True)
     with replacing(folder / _LIST) as listing, replacing(folder / file) as weights:
         weights.write_bytes(data)
-        listing.write_text(_listing(name, {"file": file, "sha256": hashlib.sha256(data).hexdigest()}))
+        listing.write_text(_listing(name, {"file": file, "sha256": digest}))
     _registry.cache_clear()
 
 
@@ -208,6 +218,7 @@ def register_stack(name: str, members: Sequence[str]) -> None:
 
 def _listing(name: str, entry: dict[str, Any]) -> str:
     """The registry with one entry more, as text."""
+    _registry.cache_clear()  # another process may have added to the list
     return json.dumps(dict(sorted({**_registry(), name: entry}.items())), indent=2) + "\n"
 
 

@@ -12,6 +12,8 @@ from discoformer.extras import require
 
 __all__ = ["Recipe", "load_recipe"]
 
+SIZE_STEPS = ("log-uniform", "power-of-two")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -25,7 +27,7 @@ class Recipe:
     prior : keyword values of a prior, with its ``name``
     validation : keyword values of the prior that reports are made on
     dims : dimensions, drawn uniformly; repeat one to draw it more often
-    sizes : smallest and largest context size n
+    sizes : smallest and largest context size n; twice the same for a fixed n
     size_steps : "log-uniform", or "power-of-two" as in the paper
     tokens : context points in a batch: the batch size is tokens // n, at most ``max_batch``
     fresh, second : fresh draws and draws from a second distribution, as fractions of n, that are
@@ -35,7 +37,9 @@ class Recipe:
     steps, warmup, decay : length of the run and of the two ramps of the learning rate, in steps
     lr, weight_decay, clip : AdamW and the gradient norm it is clipped to
     average : decay of the weights' running average, which is what is validated and shipped
-    start : path of weights to begin from instead of a random start
+    seed : of the random start and of all draws
+    start : name or path of weights to begin from instead of a random start
+    report_dims, report_sizes : dimensions (all of ``dims`` by default) and sizes that reports validate at
     """
 
     name: str
@@ -86,7 +90,16 @@ def load_recipe(path: str | Path) -> Recipe:
     missing = sorted({"name", "core", "frame", "prior"} - set(values))
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}")
+    for item in dataclasses.fields(Recipe):
+        value = values.get(item.name, item.default)
+        if isinstance(item.default, int | float) and not isinstance(value, int | float):
+            raise DataError(
+                f"{path}: {item.name} is not a number: {value!r} (YAML reads 1.0e-3, but not 1e-3)"
+            )
     for key in ("sizes", "slots", "refinements"):
         if values.get(key) is not None:
             values[key] = tuple(values[key])
-    return Recipe(**values)
+    recipe = Recipe(**values)
+    if recipe.size_steps not in SIZE_STEPS:
+        raise DataError(f"{path}: size_steps {recipe.size_steps!r} is not one of {', '.join(SIZE_STEPS)}")
+    return recipe

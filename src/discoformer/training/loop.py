@@ -1,7 +1,7 @@
 """The training loop: draw, step, average, report, checkpoint; resumable at any step.
 
     discoformer train configs/mixture.yaml --minutes 60
-    torchrun --nproc-per-node 2 -m discoformer.cli train configs/mixture.yaml
+    torchrun --nproc-per-node 2 -m discoformer train configs/mixture.yaml
 
 A run lives in its own folder: `checkpoint.safetensors` (everything needed to go on), `log.jsonl` (one
 line per report) and `weights.safetensors` (the averaged weights with their card).  The random numbers
@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from safetensors import SafetensorError
 from torch import Tensor
 
 from discoformer.checks import DataError
@@ -63,7 +64,11 @@ class Trainer:
             start = load_model(recipe.start, dtype=torch.float32)
             if not isinstance(start, Network):
                 raise DataError(f"start: {recipe.start} is a stack, name one of its members")
-            self.network.core.load_state_dict(start.core.state_dict())
+            try:
+                self.network.core.load_state_dict(start.core.state_dict())
+            except RuntimeError as error:
+                reason = str(error).splitlines()[-1].strip()
+                raise DataError(f"start: {recipe.start} is of another core: {reason}") from None
         self.network.to(self.device)
         self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
         self.optimizer = torch.optim.AdamW(
@@ -222,7 +227,11 @@ class Trainer:
         path = self.folder / "checkpoint.safetensors"
         if not path.exists():
             raise DataError(f"nothing to resume: no checkpoint in {self.folder}")
-        progress = load_checkpoint(path, self.network, self.average, self.optimizer)
+        try:
+            progress = load_checkpoint(path, self.network, self.average, self.optimizer)
+        except (SafetensorError, RuntimeError, TypeError, KeyError) as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
         self.step, self.seconds = progress["step"], progress["seconds"]
         self.running = progress["running"]
 
