@@ -28,6 +28,7 @@ from discoformer.models.registry import load_model
 from discoformer.models.stack import Stack
 from discoformer.resolve import RangeWarning
 from discoformer.scale import ranks, source
+from discoformer.scale import stream as stream_module
 from discoformer.scale.progress import follow
 from discoformer.scale.ranks import rows_at_ranks, square_radius
 from discoformer.scale.source import ArraySource, NpySource, open_source
@@ -73,6 +74,38 @@ def test_streamed_is_in_memory(kind: str, model_path: Path, axis_path: Path, sma
     x = points()
     streamed = models[kind].fit_stream(Stream(open_source(x)))
     assert_same_field(streamed, models[kind].fit(x), x[:500])
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of the tests are large: a part of them decides."""
+    for module in (sample_module, stream_module):
+        monkeypatch.setattr(module, "MANY", 1000)
+        monkeypatch.setattr(module, "FEW", 600)
+
+
+@pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])
+def test_of_many_rows_a_part_decides_streamed_or_not(
+    kind: str, model_path: Path, axis_path: Path, many: None
+) -> None:
+    models = {"whiten": load_model(model_path), "axis": load_model(axis_path)}
+    model = {**models, "stack": stack(model_path, axis_path)}[kind]
+    x = points(3000)
+    field = model.fit(x)
+    assert_same_field(model.fit_stream(Stream(open_source(x))), field, x[:200])
+    assert_same_field(model.fit(np.random.default_rng(1).permutation(x)), field, x[:200])
+    assert_same_field(model.fit(x, np.full(3000, 2.0)), field, x[:200])
+    farther = points(3000)
+    farther[-1] += 0.1  # all rows count in the end, also those that do not decide
+    assert float(np.abs(model.fit(farther).log_density(x[:200]) - field.log_density(x[:200])).max()) > 1e-9
+
+
+def test_affine_maps_change_the_answer_for_many_rows_by_the_jacobian(model_path: Path, many: None) -> None:
+    x, model = points(3000), load_model(model_path)
+    matrix = np.random.default_rng(2).normal(size=(3, 3))
+    found = model.fit(x @ matrix + 5).log_density(x[:200] @ matrix + 5)
+    expected = model.fit(x).log_density(x[:200]) - np.linalg.slogdet(matrix)[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
 
 
 def test_streamed_default_is_in_memory(small_chunks: None) -> None:

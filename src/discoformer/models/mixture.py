@@ -8,7 +8,8 @@ nothing but O(d)-invariant scalars and equivariant vectors and matrices.  One se
 every dimension and every number of points and slots.
 
 The last layer's decisions are then held fixed and the E- and M-step repeated a few times: the network
-decides the structure, plain arithmetic converges.
+decides the structure, plain arithmetic converges.  Of very many points a part, chosen by geometry alone,
+decides; all of them converge.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from discoformer.models.student import StudentMixture
 
 __all__ = ["MixtureConfig", "MixtureCore"]
 
+_LAST = 2  # refinements that see all points, however many
 _SCALARS = 7  # decisions of a slot beside merging and shrinkage
 _GATE = 5  # the place of the gate among them
 
@@ -118,23 +120,27 @@ class MixtureCore(nn.Module):
     def digest(
         self, sample: Sample, *, slots: int | None = None, refinements: int | None = None
     ) -> StudentMixture:
-        """Digest a sample wherever it lives; one pass over its points per layer and refinement."""
-        batch, size, dim = sample.shape
+        """Digest a sample wherever it lives; a pass over its points per layer and refinement.
+
+        Beyond `sample.MANY` points only the last refinements see them all.
+        """
+        few = sample.few()
+        batch, size, dim = few.shape
         count = max(1, min(slots or self.config.slots, size // 2))
         rounds = self.config.refinements if refinements is None else refinements
 
-        landmarks = sample.landmarks(count)
+        landmarks = few.landmarks(count)
         spread = landmark_spacing(landmarks) * self.start_log_spread.exp() / math.sqrt(2 * dim)
         state = start_slots(landmarks, spread, nu=30.0)
         latent = self.start.expand(batch, count, -1)
-        total = sample.total
         for layer in self.layers:
-            moments = moments_of(sample.statistics(state), state)
-            latent, decision = layer(latent, moments, state, total)
-            state = form_slots(moments, decision, state, total)
-        for _ in range(rounds):
-            moments = moments_of(sample.statistics(state._replace(brief=True)), state)
-            state = form_slots(moments, decision, state, total)
+            moments = moments_of(few.statistics(state), state)
+            latent, decision = layer(latent, moments, state, few.total)
+            state = form_slots(moments, decision, state, few.total)
+        for left in reversed(range(rounds)):
+            part = sample if left < _LAST else few
+            moments = moments_of(part.statistics(state._replace(brief=True)), state)
+            state = form_slots(moments, decision, state, part.total)
         return StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
 
     def read(self, state: StudentMixture, queries: Tensor) -> Estimate[Tensor]:

@@ -109,7 +109,7 @@ class Network(nn.Module, Method):
 
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> NetworkField:
-        """Fit to a sample that is not in memory, one pass over it per layer."""
+        """Fit to a sample that is not in memory, by passes over it."""
         state = self.core.digest(stream.inside(self.frame_name, self.dtype))
         return self._field(stream.frame(self.frame_name).to(self.dtype), state.map(lambda t: t.squeeze(0)))
 

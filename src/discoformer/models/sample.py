@@ -7,19 +7,21 @@ and arrays on a cluster.  Here is the sample in memory; it is visited in chunks,
 from __future__ import annotations
 
 import math
-from typing import Protocol, cast
+from typing import Protocol, Self, cast
 
 import torch
 from torch import Tensor
 
 from discoformer.models.attend import slot_statistics
-from discoformer.models.landmarks import farthest_points
+from discoformer.models.landmarks import even_ranks, farthest_points
 from discoformer.models.lift import lift
 from discoformer.models.slots import Slots
 from discoformer.scale.threads import ordered_map
 
-__all__ = ["InMemory", "Sample"]
+__all__ = ["FEW", "MANY", "InMemory", "Sample"]
 
+MANY = 32_768  # points from which on a part of them decides the structure
+FEW = 8192  # points of that part: as many as training has seen
 _CHUNK = 5 * 2**19  # bytes of temporaries in one chunk: what stays in cache is fastest
 _BESIDE = 96  # numbers per point beside its lift: three times the usual number of slots
 _LEAST = 256  # points in a chunk: with fewer, products of matrices are slow
@@ -38,6 +40,10 @@ class Sample(Protocol):
     @property
     def total(self) -> Tensor:
         """Number of points (B, 1), or with weights the size of the equally weighted sample they equal."""
+        ...
+
+    def few(self) -> InMemory | Self:
+        """Itself, or of more than `MANY` points `FEW`, evenly spaced in the order of their radius."""
         ...
 
     def landmarks(self, count: int) -> Tensor:
@@ -65,6 +71,17 @@ class InMemory:
     def shape(self) -> tuple[int, int, int]:
         batch, size, dim = self.points.shape
         return batch, size, dim
+
+    def few(self) -> InMemory:
+        size, dim = self.points.shape[1:]
+        if size <= MANY:
+            return self
+        order = self.points.detach().square().sum(-1).argsort(1)
+        index = order[:, even_ranks(size, FEW).to(order.device)]
+        weights = None if self.weights is None else self.weights.gather(1, index)
+        if weights is not None:
+            weights = weights / weights.sum(-1, keepdim=True)
+        return InMemory(self.points.gather(1, index.unsqueeze(-1).expand(-1, -1, dim)), weights)
 
     def landmarks(self, count: int) -> Tensor:
         return farthest_points(self.points, count)

@@ -27,7 +27,7 @@ from discoformer.models.folds import Part, by_radius, hold_out
 from discoformer.models.landmarks import even_ranks
 from discoformer.models.mixture_field import MixtureField
 from discoformer.models.network import Network
-from discoformer.models.sample import InMemory, Sample
+from discoformer.models.sample import FEW, InMemory, Sample
 from discoformer.models.student import StudentMixture
 from discoformer.scale.threads import team
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Stack", "combine", "stacking_weights"]
 
-_FEW = 8192  # at most this many points decide the structure
 _FOLD = 2048  # up to this many are cut into folds to weigh the members; of more, one cut is enough
 _CUT = 3072  # and this many of them are in it
 _CONVERGE = 15  # steps of expectation-maximization over them after the choice
@@ -87,7 +86,7 @@ class Stack(nn.Module, Method):
         weights = None if weights is None else weights.to(self.dtype)
         with nullcontext() if torch.is_grad_enabled() else team():
             frame = Standardize().fit(context, weights)
-            few = by_radius(context, weights, _FEW)
+            few = by_radius(context, weights, FEW)
             fields = [cast(MixtureField, member._fit(context, weights)) for member in self.members]
             decided = self._decide(few, fields)
             samples = [_inside(field.frame, context, weights) for field in fields]
@@ -102,7 +101,7 @@ class Stack(nn.Module, Method):
     def fit_stream(self, stream: Stream) -> MixtureField:
         """Fit to a sample that is not in memory; the points that decide are those `_fit` takes."""
         fields = [cast(MixtureField, member.fit_stream(stream)) for member in self.members]
-        few = Part(stream.evenly("standardize", _FEW).to(self.dtype), None)
+        few = Part(stream.evenly("standardize", FEW).to(self.dtype), None)
         decided = self._decide(few, fields)
         samples = [stream.inside(member.frame_name, self.dtype) for member in self.members]
         return _assemble(fields, samples, decided, stream.frame("standardize").to(self.dtype))

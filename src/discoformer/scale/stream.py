@@ -1,4 +1,4 @@
-"""A sample on a source, as the mixture networks see it: frames, landmarks, and one pass per layer."""
+"""A sample on a source, as the mixture networks see it: frames, a few points, and passes over all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from discoformer.frames import FRAMES, Frame
 from discoformer.models.landmarks import POOL, even_ranks, farthest_points
-from discoformer.models.sample import InMemory
+from discoformer.models.sample import FEW, MANY, InMemory
 from discoformer.models.slots import Slots
 from discoformer.scale.ranks import rows_at_ranks
 from discoformer.scale.source import Selected, Source
@@ -81,6 +81,12 @@ class StreamedSample:
     @property
     def total(self) -> Tensor:
         return torch.tensor([[self.stream.rows]], dtype=self.dtype)
+
+    def few(self) -> InMemory | StreamedSample:
+        if self.stream.rows <= MANY:
+            return self
+        points = self.frame.normalize(self.stream.evenly(self.name, FEW)).to(self.dtype)
+        return InMemory(points.unsqueeze(0))
 
     def landmarks(self, count: int) -> Tensor:
         pool = self.frame.normalize(self.stream.evenly(self.name, POOL)).to(self.dtype)
