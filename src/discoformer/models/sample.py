@@ -56,15 +56,17 @@ class Sample(Protocol):
 
 
 class InMemory:
-    """Points (B, n, d) with weights (B, n) that sum to one, or None."""
+    """Points (B, n, d) with weights (B, n) that sum to one, or None.
 
-    def __init__(self, points: Tensor, weights: Tensor | None = None) -> None:
-        self.points, self.weights = points, weights
+    ``once`` says that there will be one pass only, as over a chunk of a stream: no lifted points are kept.
+    """
+
+    def __init__(self, points: Tensor, weights: Tensor | None = None, *, once: bool = False) -> None:
+        self.points, self.weights, self.once = points, weights, once
         if weights is None:
             self.total = torch.full_like(points[:, :1, 0], points.shape[1])
         else:
             self.total = 1 / weights.square().sum(-1, keepdim=True)
-        self._passes = 0
         self._lifted: dict[int, Tensor] = {}
 
     @property
@@ -92,8 +94,8 @@ class InMemory:
         column = size * batch * self.points.element_size()  # bytes of one number per point
         parts = max(1, min(size // _LEAST, column * (features + _BESIDE) // _CHUNK))
         rows = math.ceil(size / parts)
-        keep = self._passes > 0 and column * features <= _KEEP  # a chunk of a stream is seen only once
-        self._passes += 1
+        graph = torch.is_grad_enabled() or not self.points.requires_grad  # what is kept must have one
+        keep = graph and not self.once and column * features <= _KEEP
 
         def part(start: int) -> Tensor:
             chunk = slice(start, start + rows)

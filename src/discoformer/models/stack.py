@@ -85,12 +85,12 @@ class Stack(nn.Module, Method):
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         with nullcontext() if torch.is_grad_enabled() else team():
-            frame = Standardize().fit(context, weights)
             few = by_radius(context, weights, FEW)
-            fields = [cast(MixtureField, member._fit(context, weights)) for member in self.members]
-            decided = self._decide(few, fields)
-            samples = [_inside(field.frame, context, weights) for field in fields]
-            return _assemble(fields, samples, decided, frame)
+            if context.shape[-2] <= FEW:  # all points, in another order
+                context, weights = few
+            frames = [member.frame.fit(context, weights) for member in self.members]
+            views = [_View(frame, _inside(frame, context, weights)) for frame in frames]
+            return self._settle(views, few, Standardize().fit(context, weights))
 
     @property
     def streams(self) -> bool:
@@ -100,14 +100,28 @@ class Stack(nn.Module, Method):
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> MixtureField:
         """Fit to a sample that is not in memory; the points that decide are those `_fit` takes."""
-        fields = [cast(MixtureField, member.fit_stream(stream)) for member in self.members]
+        names = [member.frame_name for member in self.members]
+        views = [_View(stream.frame(name).to(self.dtype), stream.inside(name, self.dtype)) for name in names]
         few = Part(stream.evenly("standardize", FEW).to(self.dtype), None)
-        decided = self._decide(few, fields)
-        samples = [stream.inside(member.frame_name, self.dtype) for member in self.members]
-        return _assemble(fields, samples, decided, stream.frame("standardize").to(self.dtype))
+        return self._settle(views, few, stream.frame("standardize").to(self.dtype))
+
+    def _settle(self, views: Sequence[_View], few: Part, frame: Frame) -> MixtureField:
+        """Encode, let a few points decide, and let all points settle what they decided; in one frame."""
+        batch = few.points.shape[:-2]
+        pairs = zip(self.members, views, strict=True)
+        fields = [_digest(member, view, batch) for member, view in pairs]
+        decided = self._decide(few, fields, views)
+        if decided is None:
+            equal = fields[0].state.log_weight.new_zeros(*batch, len(fields))
+            return combine(fields, equal.log_softmax(-1), frame)
+        merged = [
+            _converge(field, view.sample, _SETTLE) for field, view in zip(decided.merged, views, strict=True)
+        ]
+        both = zip(fields, merged, strict=True)
+        return combine([field for pair in both for field in pair], decided.log_share, frame)
 
     @torch.no_grad()
-    def _decide(self, few: Part, fields: list[MixtureField]) -> _Decided | None:
+    def _decide(self, few: Part, fields: Sequence[MixtureField], views: Sequence[_View]) -> _Decided | None:
         """Consolidate the members' fields on a few points and weigh all; None if they are too few to tell."""
         try:
             if few.points.shape[-2] <= _FOLD:
@@ -115,7 +129,10 @@ class Stack(nn.Module, Method):
             else:
                 seen, unseen = (part.first for part in hold_out(_evenly(few, _CUT), 3))
 
-            merged = [_merge(field, few) for field in fields]
+            merged = [
+                _merge(field, view.sample if view.sample.shape[1] <= FEW else _inside(field.frame, *few))
+                for field, view in zip(fields, views, strict=True)
+            ]
             pairs = zip(self.members, merged, strict=True)
             held_out = [_held_out(member, field, seen, unseen) for member, field in pairs]
         except DataError:
@@ -125,6 +142,12 @@ class Stack(nn.Module, Method):
             return None
         counts = None if unseen.weights is None else unseen.weights.movedim(0, -2).flatten(-2)
         return _Decided(merged, stacking_weights(log_density, counts).log())
+
+
+def _digest(member: Network, view: _View, batch: torch.Size) -> MixtureField:
+    """The member's own field; its sample has one batch dimension, the field those of the context."""
+    state = cast("MixtureCore", member.core).digest(view.sample)
+    return cast(MixtureField, member._field(view.frame, state.map(lambda t: t.reshape(*batch, *t.shape[1:]))))
 
 
 def _held_out(member: Network, merged: MixtureField, seen: Part, unseen: Part) -> Tensor:
@@ -139,6 +162,13 @@ def _held_out(member: Network, merged: MixtureField, seen: Part, unseen: Part) -
     return torch.stack(answers, -1).movedim(0, -3).flatten(-3, -2)
 
 
+class _View(NamedTuple):
+    """All points as a member sees them: its frame, and the sample in it."""
+
+    frame: Frame
+    sample: Sample
+
+
 class _Decided(NamedTuple):
     """What a few points tell: the consolidated fields, and the log weights (..., 2K) of all fields.
 
@@ -147,20 +177,6 @@ class _Decided(NamedTuple):
 
     merged: Sequence[MixtureField]
     log_share: Tensor
-
-
-def _assemble(
-    fields: list[MixtureField], samples: Sequence[Sample], decided: _Decided | None, frame: Frame
-) -> MixtureField:
-    """One field from the members' and the consolidated ones, which settle on all the points first."""
-    if decided is None:
-        equal = fields[0].state.log_weight.new_zeros(*fields[0].state.log_weight.shape[:-1], len(fields))
-        return combine(fields, equal.log_softmax(-1), frame)
-    merged = [
-        _converge(field, sample, _SETTLE) for field, sample in zip(decided.merged, samples, strict=True)
-    ]
-    pairs = zip(fields, merged, strict=True)
-    return combine([field for pair in pairs for field in pair], decided.log_share, frame)
 
 
 def _evenly(part: Part, limit: int) -> Part:
@@ -176,9 +192,8 @@ def _inside(frame: Frame, points: Tensor, weights: Tensor | None) -> InMemory:
     return InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
 
 
-def _merge(field: MixtureField, few: Part) -> MixtureField:
-    """Consolidate a field of a few points."""
-    sample = _inside(field.frame, *few)
+def _merge(field: MixtureField, sample: Sample) -> MixtureField:
+    """Consolidate a field on a sample of a few points in its frame."""
     merged = consolidate(sample, _flat(field.state), diagonal=_is_axis(field))
     return _converge(replace(field, state=_like(merged, field.state)), sample, _CONVERGE)
 
@@ -228,10 +243,10 @@ def stacking_weights(
     density = (log_density - log_density.amax(-1, keepdim=True)).exp()
     weights = log_density.new_full((*log_density.shape[:-2], count, 1), 1 / count)
     often = torch.ones_like(density[..., :1]) if counts is None else counts.unsqueeze(-1)
-    often = often * (size / often.sum(-2, keepdim=True))
+    gathered = (density * (often * (size / ((size + prior) * often.sum(-2, keepdim=True))))).mT
+    least = torch.full_like(weights, prior / (count * (size + prior)))
     for _ in range(rounds):  # expectation-maximization: the problem is concave
-        share = weights * (density.mT @ (often / (density @ weights)))
-        weights = (share + prior / count) / (size + prior)
+        weights = torch.addcmul(least, weights, gathered @ (density @ weights).reciprocal_())
     weights = weights.squeeze(-1).pow(sharpen)
     return weights / weights.sum(-1, keepdim=True)
 

@@ -108,4 +108,4 @@ class _Statistics:
         points = self.frame.normalize(chunk).to(self.slots.mean.dtype)
         if not len(chunk):
             points = points.new_zeros(1, points.shape[-1])  # counted as no rows below
-        return len(chunk) * InMemory(points.unsqueeze(0)).statistics(self.slots)
+        return len(chunk) * InMemory(points.unsqueeze(0), once=True).statistics(self.slots)
