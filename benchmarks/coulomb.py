@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import resource
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from memory import peak_gigabytes
 
 from discoformer.particles import Landau, integrate, landau_start
 from discoformer.particles.choices import choose_oracle
@@ -50,8 +50,7 @@ def simulate(oracle: str, n: int) -> None:
     start = landau_start("gaussian", DIM)
     points = start.sample(n, torch.Generator().manual_seed(0))
     run = integrate(Landau(-3.0), points, choose_oracle(oracle, start), dt=1.0, steps=STEPS)
-    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    print(float(run.seconds[-1]) / STEPS, gigabytes)
+    print(float(run.seconds[-1]) / STEPS, peak_gigabytes())
 
 
 def seconds_of_collisions(n: int, rows: int, repeats: int) -> tuple[float, float, float]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from common import seconds
+from memory import peak_gigabytes
 from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
@@ -50,7 +50,7 @@ def compare(n: int, m: int, d: int, repeats: int) -> Iterator[tuple[str, float, 
         yield name, seconds(ours, repeats), seconds(rival, max(1, repeats // 3))
 
 
-def peak_gigabytes(n: int, m: int, d: int) -> float:
+def gigabytes_of_an_estimate(n: int, m: int, d: int) -> float:
     """Peak resident memory of a fresh process that makes one estimate."""
     command = [sys.executable, __file__, "--estimate", str(n), str(m), str(d)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
@@ -59,7 +59,7 @@ def peak_gigabytes(n: int, m: int, d: int) -> float:
 def estimate_once(n: int, m: int, d: int) -> None:
     rng = np.random.default_rng(0)
     KDE("scott").fit(rng.normal(size=(n, d))).estimate(rng.normal(size=(m, d)))
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9)
+    print(peak_gigabytes())
 
 
 def main() -> int:
@@ -98,7 +98,7 @@ def main() -> int:
                 ]
             )
             print(f"d={d:<3} ours {ours:6.3f}   {name:<28} {theirs:6.3f}   ratio {theirs / ours:5.1f}")
-    gigabytes = peak_gigabytes(*large)
+    gigabytes = gigabytes_of_an_estimate(*large)
     rows.append([*large, threads, "peak resident GB", f"{gigabytes:.3f}", "", ""])
     print(f"peak resident memory, n={large[0]} m={large[1]} d={large[2]}: {gigabytes:.2f} GB")
     if not args.quick:

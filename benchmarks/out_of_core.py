@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from memory import peak_gigabytes
 
 from discoformer import DiScoFormer
 from discoformer.cli.show import print_table
@@ -78,12 +79,6 @@ def measure(model: str, rows: int, columns: int, folder: Path) -> Run:
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     path.unlink()
     return Run(rows, **json.loads(done.stdout.splitlines()[-1]))
-
-
-def peak_gigabytes() -> float:
-    """Peak resident memory of this process, as Linux tells it; `getrusage` would count its parent's too."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(status["VmHWM"].split()[0]) * 1024 / 1e9
 
 
 def stream(model: str, path: Path) -> None:

@@ -41,6 +41,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from common import SEED, Session, Store, make_parser, session
+from memory import peak_gigabytes
 
 from discoformer.baselines import KDE, GaussianMixtureBIC
 from discoformer.comparison import make_method
@@ -160,12 +161,6 @@ def available(name: str, dim: int) -> bool:
         print(f"{name}-d{dim}: skipped, not in the registry")
         return False
     return True
-
-
-def peak_gigabytes() -> float:
-    """Peak resident memory of this process, as Linux tells it; `getrusage` would count its parent's too."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(status["VmHWM"].split()[0]) * 1024 / 1e9
 
 
 def measure(model: str, name: str, size: int, dim: int, rows: int) -> tuple[float, float]:
