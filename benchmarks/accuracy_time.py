@@ -68,7 +68,6 @@ def draw(rows: Sequence[Sequence[str]], dims: Sequence[int], path: Path) -> None
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = make_parser(__doc__, datasets=10)
-    parser.set_defaults(datasets=10)
     args = parser.parse_args(argv)
     if args.peers:
         parser.error("times are compared in one run, so a model is needed")

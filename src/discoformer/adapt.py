@@ -147,7 +147,8 @@ def adapt_likelihood(
             fold = step % folds
             field = adapted._fit(seen.points[fold], None if seen.weights is None else seen.weights[fold])
             log_density = field.log_density(unseen.points[fold])
-            share = 1 / log_density.shape[-1] if unseen.weights is None else unseen.weights[fold]
+            counts = torch.ones_like(log_density) if unseen.weights is None else unseen.weights[fold]
+            share = counts / counts.sum(-1, keepdim=True).clamp_min(torch.finfo(counts.dtype).tiny)
             optimizer.zero_grad()
             (-(log_density * share).sum(-1).mean()).backward()
             optimizer.step()

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from discoformer.checks import DataError
 from discoformer.frames import Standardize
-from discoformer.models.landmarks import even_ranks
+from discoformer.models.landmarks import evenly_by_radius, radial_order
 
 __all__ = ["Part", "by_radius", "hold_out"]
 
 
 class Part(NamedTuple):
-    """Some of the points (..., k, d) and their weights (..., k), which sum to one, or None."""
+    """Some of the points (..., k, d) and their weights (..., k), or None."""
 
     points: Tensor
     weights: Tensor | None
@@ -27,23 +27,24 @@ class Part(NamedTuple):
 
 
 def by_radius(points: Tensor, weights: Tensor | None, limit: int | None = None) -> Part:
-    """The points in the order of their standardized radius; at most ``limit``, evenly spaced in it.
+    """The points in the order of their standardized radius, or at most ``limit``, evenly spaced in it.
 
     Parts that are dealt out in this order all look like the whole, whatever the order of the rows and the
-    units of the columns.
+    units of the columns.  The points of a part are chosen by their weights, and then count alike.
     """
     found = points.detach()
-    order = Standardize().fit(found).normalize(found).square().sum(-1).argsort(-1)
-    if limit is not None:
-        order = order[..., even_ranks(order.shape[-1], limit).to(order.device)]
+    inside = Standardize().fit(found).normalize(found)
+    some = limit is not None and points.shape[-2] > limit
+    order = radial_order(inside) if limit is None or not some else evenly_by_radius(inside, weights, limit)
     taken = points.gather(-2, order.unsqueeze(-1).expand(*order.shape, points.shape[-1]))
-    return Part(taken, None if weights is None else _normalize(weights.gather(-1, order)))
+    return Part(taken, None if weights is None or some else weights.gather(-1, order))
 
 
 def hold_out(part: Part, folds: int) -> tuple[Part, Part]:
     """For every fold the points outside (folds, ..., k * (folds - 1), d) and in it (folds, ..., k, d).
 
     Points are dealt out in their order, every fold the same number k; up to ``folds - 1`` are left over.
+    Weights outside sum to one, those in a fold are as they were.
 
     >>> seen, unseen = hold_out(Part(torch.arange(7.0).unsqueeze(-1), None), 3)
     >>> unseen.points.squeeze(-1).tolist()
@@ -59,13 +60,12 @@ def hold_out(part: Part, folds: int) -> tuple[Part, Part]:
 
     def take(index: Tensor) -> Part:
         points = part.points[..., index, :].movedim(-3, 0)
-        if part.weights is None:
-            return Part(points, None)
-        return Part(points, _normalize(part.weights[..., index].movedim(-2, 0)))
+        return Part(points, None if part.weights is None else part.weights[..., index].movedim(-2, 0))
 
-    return take(rest), take(dealt)
-
-
-def _normalize(weights: Tensor) -> Tensor:
-    total = weights.sum(-1, keepdim=True)
-    return weights / total.clamp_min(torch.finfo(total.dtype).tiny)  # a fold may hold no weight at all
+    seen, unseen = take(rest), take(dealt)
+    if seen.weights is not None:
+        total = seen.weights.sum(-1, keepdim=True)
+        if not bool((total > 0).all()):
+            raise DataError("a fold holds all the weight: nothing is left to fit")
+        seen = seen._replace(weights=seen.weights / total)
+    return seen, unseen

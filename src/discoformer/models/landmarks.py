@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["POOL", "even_ranks", "farthest_points", "landmark_spacing"]
+__all__ = ["POOL", "even_ranks", "evenly_by_radius", "farthest_points", "landmark_spacing", "radial_order"]
 
 POOL = 4096  # farthest points are sought among at most this many
 
@@ -24,6 +24,42 @@ def even_ranks(size: int, limit: int) -> Tensor:
     if size <= limit:
         return torch.arange(size)
     return torch.linspace(0, size - 1, limit, dtype=torch.float64).round().long()
+
+
+def radial_order(points: Tensor) -> Tensor:
+    """Indices (..., n) that sort points (..., n, d) by their radius, those of the same one by coordinates.
+
+    >>> radial_order(torch.tensor([[2.0], [1.0], [-1.0]])).tolist()
+    [2, 1, 0]
+    """
+    radius = points.square().sum(-1)
+    order = radius.argsort(-1)
+    if bool((radius.gather(-1, order).diff(dim=-1) != 0).all()):
+        return order
+    for key in (*points.flip(-1).unbind(-1), radius):  # the last key counts most
+        order = order.gather(-1, key.gather(-1, order).argsort(stable=True, dim=-1))
+    return order
+
+
+def evenly_by_radius(points: Tensor, weights: Tensor | None, limit: int) -> Tensor:
+    """Indices (..., k) of at most ``limit`` points (..., n, d), evenly spaced in the order of their radius.
+
+    With weights (..., n) they are evenly spaced in weight, so that each stands for as much as any other, and
+    no more of them than the equally weighted points that the weights are worth.
+
+    >>> points = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    >>> evenly_by_radius(points, torch.tensor([0.0, 0.5, 0.5, 0.0]), 2).tolist()
+    [1, 2]
+    """
+    order = radial_order(points)
+    if weights is None or bool((weights == weights[..., :1]).all()):
+        return order[..., even_ranks(order.shape[-1], limit).to(order.device)]
+    worth = weights.sum(-1).square() / weights.square().sum(-1)
+    count = max(1, min(limit, round(float(worth.min()))))
+    steps = (torch.arange(count, dtype=weights.dtype, device=weights.device) + 0.5) / count
+    along = weights.gather(-1, order).cumsum(-1)
+    rank = torch.searchsorted(along, steps * along[..., -1:], right=True)
+    return order.gather(-1, rank)
 
 
 def farthest_points(points: Tensor, count: int) -> Tensor:

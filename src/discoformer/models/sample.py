@@ -1,4 +1,4 @@
-"""What the mixture core needs of a sample: its size, landmarks, and one sum over its points per layer.
+"""What the mixture core needs of a sample: its size, landmarks, a part of it, and sums over its points.
 
 The core never sees the points themselves, so the same core digests a tensor, files larger than memory
 and arrays on a cluster.  Here is the sample in memory; it is visited in chunks, and sums do not care.
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from discoformer.models.attend import slot_statistics
-from discoformer.models.landmarks import even_ranks, farthest_points
+from discoformer.models.landmarks import evenly_by_radius, farthest_points
 from discoformer.models.lift import lift
 from discoformer.models.slots import Slots
 from discoformer.scale.threads import ordered_map
@@ -78,12 +78,8 @@ class InMemory:
         size, dim = self.points.shape[1:]
         if size <= MANY:
             return self
-        order = self.points.detach().square().sum(-1).argsort(1)
-        index = order[:, even_ranks(size, FEW).to(order.device)]
-        weights = None if self.weights is None else self.weights.gather(1, index)
-        if weights is not None:
-            weights = weights / weights.sum(-1, keepdim=True)
-        return InMemory(self.points.gather(1, index.unsqueeze(-1).expand(-1, -1, dim)), weights)
+        index = evenly_by_radius(self.points.detach(), self.weights, FEW)
+        return InMemory(self.points.gather(1, index.unsqueeze(-1).expand(-1, -1, dim)))
 
     def landmarks(self, count: int) -> Tensor:
         return farthest_points(self.points, count)

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Stack", "combine", "stacking_weights"]
 
-_FOLD = 2048  # up to this many are cut into folds to weigh the members; of more, one cut is enough
+_FOLD = 2048  # up to this many points are cut into folds to weigh the members; of more, one cut is enough
 _CUT = 3072  # and this many of them are in it
-_CONVERGE = 15  # steps of expectation-maximization over them after the choice
+_CONVERGE = 15  # steps of expectation-maximization after consolidation, over the points that decide
 _RETURN = 10  # and over the points seen, from there, when others are held out
+_SETTLE = 5  # and over all points in the end
 _ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
-_SETTLE = 5  # and over all points after that
 
 
 class Stack(nn.Module, Method):
@@ -90,7 +90,7 @@ class Stack(nn.Module, Method):
                 context, weights = few
             frames = [member.frame.fit(context, weights) for member in self.members]
             views = [_View(frame, _inside(frame, context, weights)) for frame in frames]
-            return self._settle(views, few, Standardize().fit(context, weights))
+            return self._stack(views, few, Standardize().fit(context, weights))
 
     @property
     def streams(self) -> bool:
@@ -103,9 +103,9 @@ class Stack(nn.Module, Method):
         names = [member.frame_name for member in self.members]
         views = [_View(stream.frame(name).to(self.dtype), stream.inside(name, self.dtype)) for name in names]
         few = Part(stream.evenly("standardize", FEW).to(self.dtype), None)
-        return self._settle(views, few, stream.frame("standardize").to(self.dtype))
+        return self._stack(views, few, stream.frame("standardize").to(self.dtype))
 
-    def _settle(self, views: Sequence[_View], few: Part, frame: Frame) -> MixtureField:
+    def _stack(self, views: Sequence[_View], few: Part, frame: Frame) -> MixtureField:
         """Encode, let a few points decide, and let all points settle what they decided; in one frame."""
         batch = few.points.shape[:-2]
         pairs = zip(self.members, views, strict=True)
@@ -129,10 +129,7 @@ class Stack(nn.Module, Method):
             else:
                 seen, unseen = (part.first for part in hold_out(_evenly(few, _CUT), 3))
 
-            merged = [
-                _merge(field, view.sample if view.sample.shape[1] <= FEW else _inside(field.frame, *few))
-                for field, view in zip(fields, views, strict=True)
-            ]
+            merged = [_merge(field, view.few(few)) for field, view in zip(fields, views, strict=True)]
             pairs = zip(self.members, merged, strict=True)
             held_out = [_held_out(member, field, seen, unseen) for member, field in pairs]
         except DataError:
@@ -141,6 +138,8 @@ class Stack(nn.Module, Method):
         if not bool(torch.isfinite(log_density).all()):  # hardly more rows than columns
             return None
         counts = None if unseen.weights is None else unseen.weights.movedim(0, -2).flatten(-2)
+        if counts is not None and not bool((counts.sum(-1) > 0).all()):
+            return None
         return _Decided(merged, stacking_weights(log_density, counts).log())
 
 
@@ -167,6 +166,12 @@ class _View(NamedTuple):
 
     frame: Frame
     sample: Sample
+
+    def few(self, part: Part) -> Sample:
+        """A part in the frame: if it is all of a sample in memory, that very sample, lifted already."""
+        if isinstance(self.sample, InMemory) and self.sample.shape[1] <= FEW:
+            return self.sample
+        return _inside(self.frame, *part)
 
 
 class _Decided(NamedTuple):
