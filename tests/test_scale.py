@@ -603,11 +603,8 @@ def test_dask_arrays_of_the_wrong_shape_are_refused(model_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with (
-        LocalCluster(dashboard_address=":0", processes=True, **options) as cluster,
-        Client(cluster) as client,
-    ):
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
         yield client
 
 
