@@ -60,6 +60,18 @@ def test_score_is_the_gradient() -> None:
     torch.testing.assert_close(score, torch.autograd.grad(log_density.sum(), y)[0], rtol=1e-8, atol=1e-8)
 
 
+def test_gradients_pass_the_queries_of_a_field_that_was_fitted_without_any() -> None:
+    stack, x = Stack([member(False, 0), member(True, 1)]), sample()
+    with torch.no_grad():
+        field = stack.encode(x)
+    y = x[:20].clone().requires_grad_()
+    log_density, score = field.estimate(y)
+    assert log_density is not None
+    torch.testing.assert_close(score, torch.autograd.grad(log_density.sum(), y)[0], rtol=1e-8, atol=1e-8)
+    tracked = stack.encode(x.clone().requires_grad_()).log_density(x)
+    torch.testing.assert_close(tracked, field.log_density(x), rtol=1e-9, atol=1e-9)
+
+
 def test_order_and_units_do_not_matter() -> None:
     stack = Stack([member(False, 0), member(True, 1)])
     x = sample()

@@ -7,6 +7,7 @@ covectors, are multiplied by A'.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -56,7 +57,11 @@ class Frame:
 
     def to(self, dtype: torch.dtype) -> Frame:
         """The same frame in another precision."""
-        return Frame(*(t.to(dtype) for t in (self.center, self.matrix, self.inverse, self.log_det)))
+        return self.map(lambda tensor: tensor.to(dtype))
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Frame:
+        """The frame of what a function makes of every tensor."""
+        return Frame(*map(function, (self.center, self.matrix, self.inverse, self.log_det)))
 
     def normalize_estimate(self, estimate: Estimate[Tensor]) -> Estimate[Tensor]:
         """What an estimate in data coordinates reads in the frame."""

@@ -12,7 +12,6 @@ Structure and weights are decided on some thousand points; all points then settl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -84,13 +83,21 @@ class Stack(nn.Module, Method):
     def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
-        with nullcontext() if torch.is_grad_enabled() else team():
-            few = by_radius(context, weights, FEW)
-            if context.shape[-2] <= FEW:  # all points, in another order
-                context, weights = few
-            frames = [member.frame.fit(context, weights) for member in self.members]
-            views = [_View(frame, _inside(frame, context, weights)) for frame in frames]
-            return self._stack(views, few, Standardize().fit(context, weights))
+        tensors = [context, *([] if weights is None else [weights]), *self.parameters()]
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            return self._view_and_stack(context, weights)
+        with torch.inference_mode(), team():  # a tenth faster than without gradients alone
+            field = self._view_and_stack(context, weights)
+        # outside of that mode, copies are tensors that gradients of the queries may pass
+        return replace(field, frame=field.frame.map(torch.clone), state=field.state.map(torch.clone))
+
+    def _view_and_stack(self, context: Tensor, weights: Tensor | None) -> MixtureField:
+        few = by_radius(context, weights, FEW)
+        if context.shape[-2] <= FEW:  # all points, in another order
+            context, weights = few
+        frames = [member.frame.fit(context, weights) for member in self.members]
+        views = [_View(frame, _inside(frame, context, weights)) for frame in frames]
+        return self._stack(views, few, Standardize().fit(context, weights))
 
     @property
     def streams(self) -> bool:
