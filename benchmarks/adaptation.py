@@ -1,0 +1,84 @@
+"""Test-time training: a few steps on the sample itself, without labels, change of the score error.
+
+    python benchmarks/adaptation.py                   # attention-d2, mixture and mixture-gmm
+    python benchmarks/adaptation.py --model mixture   # one of them, or a path to weights
+    python benchmarks/adaptation.py --quick
+
+The paper's core takes 4 steps on the consistency of its two heads (`adapt_consistency`), on Laplace and
+Student-t samples as in the paper.  A mixture network, whose score is consistent by construction, takes 8
+steps on the cross-validated likelihood of the sample (`adapt_likelihood`), on all families of families.py.
+Score errors |s_hat - s|^2 are means over the n = 512 points of samples in the plane.  Bar: lower on the
+average over the samples.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from common import Session, Setting, make_parser, session
+from families import FAMILIES, draw
+
+from discoformer.adapt import adapt_consistency, adapt_likelihood
+from discoformer.cli.show import track
+from discoformer.models.attention import AttentionCore
+from discoformer.models.network import Network
+
+MODELS = ("attention-d2", "mixture", "mixture-gmm")
+OF_THE_PAPER = ("laplace", "student")
+CONSISTENCY_STEPS, LIKELIHOOD_STEPS = 4, 8
+
+
+def changes(network: Network, setting: Setting, datasets: int, steps: int) -> np.ndarray:
+    """Score errors before and after, (datasets, 2)."""
+    adapt = adapt_consistency if isinstance(network.core, AttentionCore) else adapt_likelihood
+    lines = []
+    for index in track(range(datasets), f"{setting.name} n={setting.size}"):
+        case = setting.draw(index)
+        pair = []
+        for method in (network, adapt(network, case.context, steps=steps)):
+            with torch.no_grad():
+                guess = method.fit(case.context).score(case.queries)
+            pair.append(float((guess - case.truth.score).square().sum(-1).mean()))
+        lines.append(pair)
+    return np.array(lines)
+
+
+def table(run: Session, size: int) -> None:
+    """One row per family."""
+    assert isinstance(run.model, Network)
+    papers = isinstance(run.model.core, AttentionCore)
+    steps = CONSISTENCY_STEPS if papers else LIKELIHOOD_STEPS
+    rows = []
+    for name in OF_THE_PAPER if papers else FAMILIES:
+        errors = changes(run.model, Setting(name, 2, size, partial(draw, name, size)), run.datasets, steps)
+        before, after = errors.mean(0)
+        gains = errors[:, 1] - errors[:, 0]
+        error = float(gains.std(ddof=1) / math.sqrt(len(gains)))
+        met = run.bar(f"{run.label}, {name} n={size}, change by {steps} steps", float(gains.mean()), 0.0)
+        cells = [name, str(size), str(steps), f"{before:.4f}", f"{after:.4f}"]
+        rows.append([*cells, f"{gains.mean():.4f}", f"{error:.4f}", met])
+        print(" ".join(rows[-1]), flush=True)
+    run.finish("adaptation", ["family", "n", "steps", "score error", "after", "change", "+-", "bar"], rows)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = make_parser(__doc__)
+    parser.set_defaults(model=None)
+    args = parser.parse_args(argv)
+    status = 0
+    for name in MODELS if args.model is None else [args.model]:
+        one = copy.copy(args)
+        one.model = name
+        with session(one) as run:
+            table(run, 64 if args.quick else 512)
+            status |= run.verdict()
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
