@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from discoformer.models.registry import Card, build_network, save_model
+from discoformer.scale import ranks, source
 
 CORE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 8}
 
@@ -33,3 +34,10 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def axis_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Weights of a small random mixture network that standardizes."""
     return save_random(tmp_path_factory.mktemp("weights"), "standardize", axis=True)
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams of a few thousand rows come in many chunks."""
+    monkeypatch.setattr(source, "CHUNK", 8 * 3 * 700)
+    monkeypatch.setattr(ranks, "_FEW", 300)

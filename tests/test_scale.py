@@ -1,8 +1,6 @@
 """Data larger than memory and on clusters: the answers are those of the same rows in memory."""
 
-import os
 import re
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,19 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from dask.distributed import Client, LocalCluster
 from numpy.typing import NDArray
+from streams import EXACT, assert_same_field, points, stack
 
 from discoformer import DataError, DiScoFormer
-from discoformer.cli import estimate as command
-from discoformer.cli import main
 from discoformer.frames import FRAMES
-from discoformer.io import FORMATS, Table, read_table, write_table
 from discoformer.models import sample as sample_module
 from discoformer.models import stack as stack_module
 from discoformer.models.landmarks import even_ranks
 from discoformer.models.registry import load_model
-from discoformer.models.stack import Stack
 from discoformer.resolve import RangeWarning
 from discoformer.scale import ranks, source
 from discoformer.scale import stream as stream_module
@@ -36,34 +30,7 @@ from discoformer.scale.source import ArraySource, NpySource, open_source
 from discoformer.scale.stream import Stream
 from discoformer.scale.survey import survey
 from discoformer.scale.threads import ordered_map
-from discoformer.scale.writer import table_writer
 from discoformer.support import SupportWarning
-
-EXACT = {"rtol": 1e-10, "atol": 1e-10}
-
-
-def points(rows: int = 5000, dim: int = 3, seed: int = 0) -> NDArray[np.float64]:
-    """Two correlated groups; more rows than the pool of landmarks unless fewer are asked for."""
-    rng = np.random.default_rng(seed)
-    group = rng.integers(0, 2, size=(rows, 1))
-    return (rng.normal(size=(rows, dim)) * (1 - 0.6 * group) + 2 * group) @ rng.normal(size=(dim, dim))
-
-
-def stack(model_path: Path, axis_path: Path) -> Stack:
-    return Stack([load_model(path) for path in (model_path, axis_path)])  # type: ignore[list-item]
-
-
-def assert_same_field(field: Any, other: Any, at: NDArray[np.float64], **tolerance: float) -> None:
-    tolerance = tolerance or EXACT
-    for one, two in zip(field.estimate(at), other.estimate(at), strict=True):
-        np.testing.assert_allclose(one, two, **tolerance)
-
-
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "CHUNK", 8 * 3 * 700)
-    monkeypatch.setattr(ranks, "_FEW", 300)
-
 
 # -- streamed is in memory --------------------------------------------------------------------
 
@@ -457,196 +424,6 @@ def test_progress_has_rate_and_remaining_time(
     assert "million rows/s" in shown
     assert "40%" in shown
     assert re.search(r"(\d|-):(\d\d|--):(\d\d|--)", shown)  # what is left, or that it is not known yet
-
-
-# -- output -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_a_table_in_pieces_is_the_table(suffix: str, tmp_path: Path) -> None:
-    x = points(50, 2)
-    with table_writer(tmp_path / f"pieces{suffix}", suffix, ["a", "b"], rows=50) as write:
-        for start in range(0, 50, 17):
-            write(x[start : start + 17])
-    write_table(Table(x, ("a", "b")), tmp_path / f"whole{suffix}")
-    pieces, whole = (read_table(tmp_path / f"{name}{suffix}") for name in ("pieces", "whole"))
-    assert pieces.names == whole.names
-    np.testing.assert_array_equal(pieces.values, whole.values)
-
-
-@pytest.mark.parametrize("out", [".npy", ".parquet", ".csv"])
-@pytest.mark.parametrize("data", ["x.npy", "folder"])
-def test_the_command_streams_large_files(
-    data: str,
-    out: str,
-    model_path: Path,
-    tmp_path: Path,
-    small_chunks: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    x = points(1500)
-    np.save(tmp_path / "x.npy", x)
-    (tmp_path / "folder").mkdir()
-    frame = pd.DataFrame(x, columns=["x0", "x1", "x2"])
-    frame[:900].to_parquet(tmp_path / "folder" / "1.parquet")
-    frame[900:].to_parquet(tmp_path / "folder" / "2.parquet")
-    rest = ["--model", str(model_path)]
-    assert main(["estimate", str(tmp_path / "x.npy"), *rest]) == 0
-    printed = capsys.readouterr().out
-    monkeypatch.setattr(command, "LARGE", 0)
-    monkeypatch.setattr(command, "_in_memory", pytest.fail)
-    assert main(["estimate", str(tmp_path / data), *rest]) == 0
-    assert capsys.readouterr().out == printed
-    assert main(["estimate", str(tmp_path / data), *rest, "--out", str(tmp_path / f"out{out}")]) == 0
-    expected = load_model(model_path).fit(x).estimate(x)
-    result = read_table(tmp_path / f"out{out}")
-    np.testing.assert_allclose(result.values, np.column_stack([x, *expected]), **EXACT)
-    if out != ".npy":
-        assert result.names == ("x0", "x1", "x2", "log_density", "score_x0", "score_x1", "score_x2")
-
-
-def test_the_command_streams_queries_and_columns(
-    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, y = points(300), points(80, seed=5)
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", y)
-    pd.DataFrame(y, columns=["x2", "x0", "x1"]).to_csv(tmp_path / "y.csv", index=False)
-    monkeypatch.setattr(command, "LARGE", 0)
-    monkeypatch.setattr(command, "_in_memory", pytest.fail)
-    model = load_model(model_path)
-    for queries in ("y.npy", "y.csv"):
-        arguments = ["--queries", str(tmp_path / queries), "--model", str(model_path)]
-        assert (
-            main(["estimate", str(tmp_path / "x.npy"), *arguments, "--out", str(tmp_path / "out.npy")]) == 0
-        )
-        expected = model.fit(x).estimate(y)
-        np.testing.assert_allclose(np.load(tmp_path / "out.npy"), np.column_stack([y, *expected]), **EXACT)
-    some = ["--columns", "x2,x0", "--model", str(model_path), "--out", str(tmp_path / "out.npy")]
-    assert main(["estimate", str(tmp_path / "x.npy"), *some]) == 0
-    expected = model.fit(x[:, [2, 0]]).log_density(x[:, [2, 0]])
-    np.testing.assert_allclose(np.load(tmp_path / "out.npy")[:, 2], expected, **EXACT)
-
-
-def test_the_command_refuses_in_one_line_and_keeps_the_old_file(
-    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command, "LARGE", 0)
-    x = points(200)
-    out = tmp_path / "out.npy"
-    out.write_text("old")
-    bad = x.copy()
-    bad[150, 2] = np.nan
-    for values, message in (
-        (np.column_stack([x, x[:, 0]]), "'x3' is constant or linear in the columns before"),
-        (x[:2], "too few for a density"),
-        (bad, "NaN at row 150, column 2"),
-    ):
-        np.save(tmp_path / "x.npy", values)
-        assert main(["estimate", str(tmp_path / "x.npy"), "--model", str(model_path), "--out", str(out)]) == 2
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
-    np.save(tmp_path / "x.npy", x)
-    arguments = ["--queries", str(tmp_path / "q.npy"), "--model", str(model_path), "--out", str(out)]
-    np.save(tmp_path / "q.npy", bad)
-    assert main(["estimate", str(tmp_path / "x.npy"), *arguments]) == 2
-    assert "q.npy has NaN at row 150, column 2" in capsys.readouterr().err
-    assert out.read_text() == "old"
-    (tmp_path / "folder").mkdir()
-    assert main(["estimate", str(tmp_path / "folder"), "--model", "kde"]) == 2
-    assert "a folder is streamed" in capsys.readouterr().err
-
-
-# -- dask -------------------------------------------------------------------------------------
-
-
-def test_dask_in_this_process(model_path: Path, axis_path: Path) -> None:
-    x = points()
-    array = da.from_array(x, chunks=(1100, 2))
-    model = stack(model_path, axis_path)
-    est = DiScoFormer(model=model).fit(array)
-    expected = DiScoFormer(model=model).fit(x)
-    assert_same_field(est.field_, expected.field_, x[:200])
-    lazy = est.score_samples(array)
-    assert isinstance(lazy, da.Array)
-    assert lazy.shape == (5000,)
-    np.testing.assert_allclose(lazy[:300], expected.score_samples(x[:300]), **EXACT)
-    assert isinstance(est.log_density(array), da.Array)
-    np.testing.assert_allclose(est.score_function(array)[:300], expected.score_function(x[:300]), **EXACT)
-    np.testing.assert_allclose(est.estimate(array).score[-5:], expected.score_function(x[-5:]), **EXACT)
-    assert est.score(array) == pytest.approx(expected.score(x))
-
-
-def test_blocks_of_unknown_or_no_length(model_path: Path) -> None:
-    x = points(2000)
-    array = da.from_array(x, chunks=(300, 3))
-    some = array[array[:, 0] > np.sort(x[:, 0])[-250]]  # lengths unknown, most of them small
-    kept = x[x[:, 0] > np.sort(x[:, 0])[-250]]
-    nothing = da.concatenate([array[:0], some, array[:0]])
-    expected = DiScoFormer(model=model_path).fit(kept)
-    est = DiScoFormer(model=model_path).fit(nothing)
-    assert_same_field(est.field_, expected.field_, kept)
-    np.testing.assert_allclose(est.score_samples(nothing), expected.score_samples(kept), **EXACT)
-
-
-def test_dask_arrays_of_the_wrong_shape_are_refused(model_path: Path) -> None:
-    with pytest.raises(DataError, match=r"1 dimension\(s\), expected \(rows, columns\)"):
-        DiScoFormer(model=model_path).fit(da.zeros(10))
-    with pytest.raises(DataError, match="not real numbers"):
-        DiScoFormer(model=model_path).fit(da.zeros((10, 2), dtype=complex))
-    est = DiScoFormer(model=model_path).fit(points(100))
-    with pytest.raises(DataError, match="X has 2 column"):
-        est.score_samples(da.zeros((10, 2)))
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(processes=True, **options) as cluster, Client(cluster) as client:
-        yield client
-
-
-def _pids(client: Client) -> set[int]:
-    return set(client.run(os.getpid).values())
-
-
-def test_two_workers_are_one_process(model_path: Path, client: Client) -> None:
-    x = points()
-    array = da.from_array(x, chunks=(800, 3))
-    expected = DiScoFormer(model=model_path).fit(x)
-    assert len(_pids(client) - {os.getpid()}) == 2
-    two = DiScoFormer(model=model_path).fit(array)
-    assert_same_field(two.field_, expected.field_, x[:300], rtol=1e-8, atol=1e-8)
-    lazy = two.score_samples(array).compute()
-    np.testing.assert_allclose(lazy, expected.score_samples(x), rtol=1e-8, atol=1e-8)
-
-
-def _mortal(block: NDArray[np.float64], folder: str, block_info: Any = None) -> NDArray[np.float64]:
-    """A block that takes its worker down, once, when it is read for the fifth time."""
-    if block_info[0]["chunk-location"][0] == 2:
-        reads = len(list(Path(folder).iterdir()))
-        if reads < 5:
-            (Path(folder) / str(reads)).touch()
-        if reads == 4:
-            os.kill(os.getpid(), signal.SIGKILL)
-    return block
-
-
-@pytest.mark.slow
-def test_a_worker_killed_in_the_middle_of_a_pass_changes_nothing(
-    model_path: Path, axis_path: Path, client: Client, tmp_path: Path
-) -> None:
-    model = stack(model_path, axis_path)
-    array = da.from_array(points(), chunks=(800, 3))
-    before = _pids(client)
-    two = DiScoFormer(model=model).fit(array)
-    survivor = DiScoFormer(model=model).fit(array.map_blocks(_mortal, folder=str(tmp_path), dtype=float))
-    assert len(list(tmp_path.iterdir())) == 5
-    assert not before <= _pids(client)
-    for one, other in zip(two.field_.estimate(points()), survivor.field_.estimate(points()), strict=True):
-        np.testing.assert_array_equal(one, other)  # the same blocks, the same sums
 
 
 # -- memory -----------------------------------------------------------------------------------
