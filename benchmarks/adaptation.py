@@ -23,19 +23,17 @@ import torch
 from common import Session, Setting, make_parser, session
 from families import FAMILIES, draw
 
-from discoformer.adapt import adapt_consistency, adapt_likelihood
+from discoformer.adapt import adapt
 from discoformer.cli.show import track
-from discoformer.models.attention import AttentionCore
 from discoformer.models.network import Network
 
 MODELS = ("attention-d2", "mixture", "mixture-gmm")
-OF_THE_PAPER = ("laplace", "student")
-CONSISTENCY_STEPS, LIKELIHOOD_STEPS = 4, 8
+STEPS, USUAL_STEPS = {"attention-d2": 4}, 8
+ASKED = {"attention-d2": ("laplace", "student")}  # the families of the paper; all of them for the others
 
 
 def changes(network: Network, setting: Setting, datasets: int, steps: int) -> np.ndarray:
     """Score errors before and after, (datasets, 2)."""
-    adapt = adapt_consistency if isinstance(network.core, AttentionCore) else adapt_likelihood
     lines = []
     for index in track(range(datasets), f"{setting.name} n={setting.size}"):
         case = setting.draw(index)
@@ -51,10 +49,9 @@ def changes(network: Network, setting: Setting, datasets: int, steps: int) -> np
 def table(run: Session, size: int) -> None:
     """One row per family."""
     assert isinstance(run.model, Network)
-    papers = isinstance(run.model.core, AttentionCore)
-    steps = CONSISTENCY_STEPS if papers else LIKELIHOOD_STEPS
+    steps = STEPS.get(run.label, USUAL_STEPS)
     rows = []
-    for name in OF_THE_PAPER if papers else FAMILIES:
+    for name in ASKED.get(run.label, FAMILIES):
         errors = changes(run.model, Setting(name, 2, size, partial(draw, name, size)), run.datasets, steps)
         before, after = errors.mean(0)
         gains = errors[:, 1] - errors[:, 0]

@@ -29,9 +29,23 @@ from discoformer.models.folds import by_radius, hold_out
 from discoformer.models.mixture import MixtureCore
 from discoformer.models.network import Network
 
-__all__ = ["adapt_consistency", "adapt_likelihood", "consistency_loss"]
+__all__ = ["adapt", "adapt_consistency", "adapt_likelihood", "consistency_loss"]
 
 _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: what stays in cache is fastest
+
+
+def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) -> Network:
+    """A copy of ``network`` after ``steps`` on the loss that its core has: consistency, or likelihood.
+
+    Examples
+    --------
+    >>> from discoformer import load_model
+    >>> sample = torch.randn(30, 2)
+    >>> adapt(load_model("mixture"), sample, steps=1).fit(sample).score(sample).shape
+    torch.Size([30, 2])
+    """
+    rule = adapt_consistency if isinstance(network.core, AttentionCore) else adapt_likelihood
+    return rule(network, context, weights, steps=steps)
 
 
 def consistency_loss(core: AttentionCore, state: AttentionState, queries: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from discoformer.adapt import adapt_consistency, adapt_likelihood
+from discoformer.adapt import adapt
 from discoformer.evaluation import Dataset
 from discoformer.experiments.contestants import CORE_NAME, Contestant, rival
 from discoformer.experiments.harness import Context, Experiment, Job
@@ -47,7 +47,6 @@ from discoformer.experiments.summary import (
     least,
 )
 from discoformer.fields import Field, Method
-from discoformer.models.attention import AttentionCore
 from discoformer.models.network import Network
 from discoformer.priors import Family, Laplace, LocationScaleMixture, StudentT
 
@@ -96,7 +95,6 @@ class Adapted(Method):
     steps: int
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
-        adapt = adapt_consistency if isinstance(self.network.core, AttentionCore) else adapt_likelihood
         network = adapt(self.network, context, weights, steps=self.steps) if self.steps else self.network
         return network.fit(context, weights)
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from discoformer.experiments.contestants import Contestant
 from discoformer.fields import Field
-from discoformer.particles.carried import Carried
-from discoformer.particles.choices import choose_oracle
-from discoformer.particles.oracles import MethodOracle, Oracle, as_oracle
+from discoformer.particles.choices import choose_oracle, network_oracle
+from discoformer.particles.oracles import Oracle, as_oracle
 from discoformer.particles.sbtm import SBTM
 
 __all__ = ["BATCH", "SEED", "Source", "batches", "sources"]
@@ -47,9 +46,7 @@ def sources(
 
 
 def _of_network(found: Contestant, every: int, start: Field) -> Oracle:
-    if every == 1:
-        return MethodOracle(found.method, found.identity)
-    return Carried(found.method, every, found.identity)
+    return network_oracle(found.method, found.identity, every)
 
 
 def _of_name(name: str, quick: bool, start: Field) -> Oracle:

@@ -34,10 +34,12 @@ def by_radius(points: Tensor, weights: Tensor | None, limit: int | None = None) 
     """
     found = points.detach()
     inside = Standardize().fit(found).normalize(found)
-    some = limit is not None and points.shape[-2] > limit
-    order = radial_order(inside) if limit is None or not some else evenly_by_radius(inside, weights, limit)
-    taken = points.gather(-2, order.unsqueeze(-1).expand(*order.shape, points.shape[-1]))
-    return Part(taken, None if weights is None or some else weights.gather(-1, order))
+    if limit is None or points.shape[-2] <= limit:
+        order = radial_order(inside)
+        weights = None if weights is None else weights.gather(-1, order)
+    else:
+        order, weights = evenly_by_radius(inside, weights, limit), None
+    return Part(points.gather(-2, order.unsqueeze(-1).expand(*order.shape, points.shape[-1])), weights)
 
 
 def hold_out(part: Part, folds: int) -> tuple[Part, Part]:

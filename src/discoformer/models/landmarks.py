@@ -81,8 +81,7 @@ def _choose(points: Tensor, count: int) -> Tensor:
     dim = points.shape[-1]
     radius = points.norm(dim=-1, keepdim=True) / math.sqrt(dim)
     if points.shape[1] > POOL:
-        order = radius.squeeze(-1).argsort(1)
-        pool = order[:, even_ranks(points.shape[1], POOL).to(order.device)]
+        pool = evenly_by_radius(points, None, POOL)
         picked = pool.unsqueeze(-1)
         points, radius = points.gather(1, picked.expand(-1, -1, dim)), radius.gather(1, picked)
     else:

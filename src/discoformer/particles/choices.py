@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from discoformer.baselines.kde import KDE
-from discoformer.fields import Field
+from discoformer.fields import Field, Method
 from discoformer.particles.carried import Carried
-from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, OracleLike
+from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, Oracle, OracleLike
 from discoformer.particles.sbtm import SBTM
 
-__all__ = ["ORACLES", "choose_oracle"]
+__all__ = ["ORACLES", "choose_oracle", "network_oracle"]
 
 ORACLES = {
     "default": "the package's network",
@@ -47,6 +47,13 @@ def choose_oracle(name: str, start: Field, *, seed: int = 0, every: int = 1) -> 
     from discoformer.resolve import resolve
 
     resolved = resolve(f"attention-d{start.dim}" if name == "attention" else name)
-    if every == 1:
-        return MethodOracle(resolved.method, resolved.name)
-    return Carried(resolved.method, every, resolved.name)
+    return network_oracle(resolved.method, resolved.name, every)
+
+
+def network_oracle(method: Method, name: str, every: int) -> Oracle:
+    """A method fitted at every answer, or at every so many of them and carried along in between.
+
+    >>> network_oracle(KDE(), "kernel", every=5).name
+    'kernel every 5'
+    """
+    return MethodOracle(method, name) if every == 1 else Carried(method, every, name)
