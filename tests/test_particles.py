@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from discoformer import KDE, DataError, Estimate
+from discoformer.frames import Whiten
 from discoformer.particles import (
     BKW,
     SBTM,
     Blob,
+    Calibrated,
     Carried,
     DoubleWell,
     Equation,
@@ -278,6 +280,35 @@ def test_carried_follows_a_relaxation() -> None:
     assert (runs[0] - runs[1]).abs().max() < 0.02 * (runs[0][0] - runs[0][-1])
 
 
+def test_calibrated_score_obeys_steins_identity() -> None:
+    """Mean of f s^T is minus the mean gradient of f (by autograd), for f = 1, y, |y|^2 y in whitened y."""
+    x = normal(2, 40, 3) @ normal(2, 3, 3, seed=1) + 7
+    frame = Whiten().fit(x)
+    white = frame.normalize(x)
+
+    def tests(y: Tensor) -> Tensor:
+        return torch.cat([torch.ones(1, dtype=y.dtype), y, y.square().sum() * y])
+
+    for source in (KDE(), GaussianClosure(), lambda points, time: torch.sin(points)):
+        answer = Calibrated(source).estimate(x, 0.0)
+        _, score = frame.normalize_estimate(answer)
+        for y, s in zip(white, score, strict=True):
+            gradient = torch.stack([torch.func.jacrev(tests)(point) for point in y]).mean(0)
+            moments = torch.stack([tests(point) for point in y]).mT @ s / len(y)
+            torch.testing.assert_close(moments, -gradient, rtol=1e-9, atol=1e-9)
+
+
+def test_calibrated_leaves_a_right_score_and_every_log_density() -> None:
+    law = gaussian(torch.zeros(1, 2), torch.eye(2)[None])
+    x = law.sample(20_000, torch.Generator().manual_seed(0))[0]
+    plain, better = (make(KDE()).estimate(x[:500], 0.0) for make in (as_oracle, Calibrated))
+    assert torch.equal(plain.log_density, better.log_density)
+    exact = Calibrated(lambda points, time: -points).estimate(x, 0.0).score
+    assert (exact + x).square().mean() < 1e-3
+    with pytest.raises(DataError, match="more than 5"):
+        Calibrated(KDE()).estimate(x[:5], 0.0)
+
+
 def test_sbtm_learns_the_start_and_stays_there() -> None:
     law = landau_start("gaussian", 2)
     x = torch.stack([law.sample(200, torch.Generator().manual_seed(seed)) for seed in (0, 1)])
@@ -327,7 +358,7 @@ class Failing(Oracle):
         self.oracle.restore(state)
 
 
-@pytest.mark.parametrize("kind", ["kde", "sbtm", "adaptive", "carried"])
+@pytest.mark.parametrize("kind", ["kde", "sbtm", "adaptive", "carried", "calibrated"])
 def test_resumed_equals_unbroken(kind: str, tmp_path: Path) -> None:
     law = landau_start("gaussian", 2)
     start = law.sample(40, torch.Generator().manual_seed(0))
@@ -338,6 +369,8 @@ def test_resumed_equals_unbroken(kind: str, tmp_path: Path) -> None:
             return SBTM(law, hidden=(8,), steps=3, start_steps=5)
         if kind == "carried":
             return Carried(KDE(), every=4)
+        if kind == "calibrated":
+            return Calibrated(Carried(KDE(), every=4))
         return as_oracle(KDE())
 
     common = {"dt": 0.2, "steps": 6, "frames": [0.0, 0.4, 1.2], **options}

@@ -54,6 +54,11 @@ def make_parser() -> argparse.ArgumentParser:
         default=10,
         help="scores per fit of a network, which is carried along in between (default: 10)",
     )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="correct the score at every step so that Stein's identity holds for the particles",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the start and of sbtm (default: 0)")
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw the relaxation: png, pdf or svg")
     parser.add_argument("--out", metavar="OUT", type=Path, help="write the history: csv, tsv, npy or parquet")
@@ -89,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
     history = integrate(
         Landau(gamma),
         start,
-        choose_oracle(args.oracle, distribution, seed=args.seed, every=args.every),
+        choose_oracle(args.oracle, distribution, seed=args.seed, every=args.every, calibrate=args.calibrate),
         dt=dt,
         steps=steps,
         scheme=args.scheme,
@@ -104,9 +109,8 @@ def run(args: argparse.Namespace) -> None:
         columns = torch.column_stack([torch.from_numpy(table.values), reference[:, 0, 0], reference[:, 1, 1]])
         write_table(Table(columns.numpy(), (*table.names, *names)), args.out)
     if args.plot:
-        title = (
-            f"Landau, {args.kernel.capitalize()}, d = {args.dim}, n = {args.particles}, score: {args.oracle}"
-        )
+        score = f"{args.oracle}, calibrated" if args.calibrate else args.oracle
+        title = f"Landau, {args.kernel.capitalize()}, d = {args.dim}, n = {args.particles}, score: {score}"
         plot_relaxation(history, reference, title=title, path=args.plot)
     _report(args, _summary(args, history, reference, dt, steps))
 

@@ -35,6 +35,19 @@ class Contestant(NamedTuple):
     identity: str
     method: Method
 
+    @property
+    def mark(self) -> str:
+        """The fingerprint in the identity; empty for rivals."""
+        return self.identity.partition("@")[2]
+
+    def variant(self, how: str) -> str:
+        """What this network is called in a file of measurements when it is used in another way.
+
+        >>> Contestant("default", "default@1e8abfe2", PEERS["kde-scott"]()).variant("calibrated")
+        'default, calibrated@1e8abfe2'
+        """
+        return f"{self.label}, {how}@{self.mark}"
+
 
 def rival(name: str) -> Contestant:
     """A method of `discoformer.comparison.PEERS`.
@@ -91,9 +104,10 @@ class Networks:
 
     def is_stale(self, key: dict[str, str]) -> bool:
         """Whether a line of measurements belongs to former weights of a network of this run."""
-        label, _, _ = (method := key.get("method", "")).partition("@")
-        identities = {found.identity for found in self._found.values() if found and found.label == label}
-        return bool(identities) and method not in identities
+        label, _, mark = key.get("method", "").partition("@")
+        label, _, _ = label.partition(",")  # "name, variant": a network used in another way
+        marks = {found.mark for found in self._found.values() if found and found.label == label}
+        return bool(marks) and mark not in marks
 
     def _load(self, name: str, *, single: bool) -> Contestant | None:
         if (name, single) not in self._found:

@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 from discoformer.experiments.contestants import Contestant
 from discoformer.fields import Field
+from discoformer.particles.calibrated import Calibrated
 from discoformer.particles.choices import choose_oracle, network_oracle
 from discoformer.particles.oracles import Oracle, as_oracle
 from discoformer.particles.sbtm import SBTM
 
-__all__ = ["BATCH", "SEED", "Source", "batches", "sources"]
+__all__ = ["BATCH", "CALIBRATED", "SEED", "Source", "batches", "calibrated", "sources"]
 
 SEED = 4_000_000  # of all particle experiments; the others and validation have their own
 BATCH = 5  # samples that run together
+CALIBRATED = "calibrated"
 
 
 class Source(NamedTuple):
@@ -43,6 +45,11 @@ def sources(
     """
     ours = [Source(found.identity, partial(_of_network, found, every)) for found in networks]
     return ours + [Source(name, partial(_of_name, name, quick)) for name in rivals]
+
+
+def calibrated(found: Contestant, *, every: int) -> Source:
+    """A network as in `sources`, its score calibrated to the particles."""
+    return Source(found.variant(CALIBRATED), lambda start: Calibrated(_of_network(found, every, start)))
 
 
 def _of_network(found: Contestant, every: int, start: Field) -> Oracle:

@@ -26,6 +26,7 @@ _BLUE, _RED, _PINK, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7A7A7A"
 
 # Colour, marker, dashes and title, by the beginning of the method's name; a longer name comes first.
 _STYLES: dict[str, tuple[str, str, str, str | None]] = {
+    "default, calibrated": (_PINK, "v", "-", None),
     CORE_NAME: (_BLUE, "s", "-", "paper's core"),
     "mixture-axis": (_PINK, "v", "-", None),
     "mixture": (_ORANGE, "P", "-", None),

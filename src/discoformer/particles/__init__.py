@@ -9,6 +9,7 @@
 True
 """
 
+from discoformer.particles.calibrated import Calibrated
 from discoformer.particles.carried import Carried
 from discoformer.particles.equations import DoubleWell, Equation, FokkerPlanck, Landau, OrnsteinUhlenbeck
 from discoformer.particles.history import History
@@ -29,6 +30,7 @@ __all__ = [
     "BKW",
     "SBTM",
     "Blob",
+    "Calibrated",
     "Carried",
     "DoubleWell",
     "Equation",

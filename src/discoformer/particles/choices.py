@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from discoformer.baselines.kde import KDE
 from discoformer.fields import Field, Method
+from discoformer.particles.calibrated import Calibrated
 from discoformer.particles.carried import Carried
 from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, Oracle, OracleLike
 from discoformer.particles.sbtm import SBTM
@@ -21,7 +22,9 @@ ORACLES = {
 }
 
 
-def choose_oracle(name: str, start: Field, *, seed: int = 0, every: int = 1) -> OracleLike:
+def choose_oracle(
+    name: str, start: Field, *, seed: int = 0, every: int = 1, calibrate: bool = False
+) -> OracleLike:
     """The oracle behind a name of `ORACLES`, or behind a model's name or path.
 
     Parameters
@@ -31,11 +34,14 @@ def choose_oracle(name: str, start: Field, *, seed: int = 0, every: int = 1) -> 
     seed : of SBTM's weights and noise
     every : answers per fit of a network, which is carried along in between; the others are cheap, or
         train at every step anyway
+    calibrate : correct the score of whichever oracle by `Calibrated`
 
     >>> from discoformer.particles import landau_start
     >>> type(choose_oracle("gaussian", landau_start("gaussian", 3))).__name__
     'GaussianClosure'
     """
+    if calibrate:
+        return Calibrated(choose_oracle(name, start, seed=seed, every=every))
     if name == "kde":
         return KDE("scott")
     if name == "blob":
