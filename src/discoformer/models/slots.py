@@ -112,8 +112,9 @@ def student_log_density(distance: Tensor, log_peak: Tensor, nu: Tensor, dim: int
 
 
 def _student_peak(log_peak: Tensor, nu: Tensor, dim: int) -> Tensor:
-    half = 0.5 * nu
-    return log_peak + (torch.lgamma(half + 0.5 * dim) - torch.lgamma(half) - 0.5 * dim * half.log())
+    half = 0.5 * nu.double()  # lgamma of thousands: in single precision their difference loses three digits
+    gain = torch.lgamma(half + 0.5 * dim) - torch.lgamma(half) - 0.5 * dim * half.log()
+    return log_peak + gain.to(log_peak.dtype)
 
 
 def weight_and_log(theta: Tensor, lifted: Tensor) -> tuple[Tensor, Tensor]:
