@@ -10,7 +10,8 @@ import torch
 from discoformer import KDE
 from discoformer.cli import main
 from discoformer.io import read_table
-from discoformer.particles import Landau, integrate, landau_start, maxwell_covariance
+from discoformer.particles import Calibrated, Landau, integrate, landau_start, maxwell_covariance
+from discoformer.particles.choices import ORACLES
 from discoformer.particles.figures import plot_relaxation
 
 SMALL = ["--particles", "40", "--steps", "5", "--oracle", "kde"]
@@ -56,6 +57,35 @@ def test_every_kernel_with_every_oracle(
     assert (summary["entropy"][0] is None) == (oracle == "blob")
 
 
+@pytest.mark.parametrize(
+    ("oracle", "particles", "expected"),
+    [("mixture", 210, "mixture, calibrated"), ("mixture", 209, "mixture"), ("kde", 210, "kde")],
+)
+def test_networks_are_calibrated_if_it_pays(
+    oracle: str, particles: int, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("--particles", particles, "--steps", 1, "--oracle", oracle, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["oracle"] == expected
+
+
+def test_calibrated_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "history.csv"
+    assert call(*SMALL, "--calibrate", "--out", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["oracle"] == "kde, calibrated"
+    start = landau_start("gaussian", 3).sample(40, torch.Generator().manual_seed(0))
+    run = integrate(Landau(), start, Calibrated(KDE()), dt=0.01, steps=5)
+    table = read_table(out)
+    found = table.values[:, list(table.names).index("sigma_1_1")]
+    np.testing.assert_allclose(found, run.covariance[:, 0, 0], rtol=1e-12)
+
+
+def test_help_names_every_oracle(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        call("--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ", ".join(ORACLES) in shown
+
+
 def test_a_network_is_an_oracle(model_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--particles", 40, "--steps", 2, "--oracle", model_path) == 0
     assert "largest error of Sigma_11" in capsys.readouterr().out
@@ -77,7 +107,8 @@ def test_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--particles", "3"], "--particles 3 are too few in 3 dimensions"),
+        (["--particles", "3"], "--particles 3 are too few in 3 dimensions: give at least 4"),
+        (["--particles", "7", "--calibrate"], "take more than 7"),
         (["--dim", "1"], "at least 2 axes"),
         (["--oracle", "nobody"], "no model 'nobody'"),
         (["--dt", "0"], "dt is 0"),

@@ -29,7 +29,10 @@ from discoformer.particles import (
     landau_start,
     match_moments,
     ornstein_uhlenbeck,
+    ornstein_uhlenbeck_covariance,
 )
+from discoformer.particles.choices import choose_oracle
+from discoformer.particles.figures import plot_relaxation
 from discoformer.particles.oracles import MethodOracle, as_oracle
 from discoformer.priors import gaussian
 
@@ -305,8 +308,49 @@ def test_calibrated_leaves_a_right_score_and_every_log_density() -> None:
     assert torch.equal(plain.log_density, better.log_density)
     exact = Calibrated(lambda points, time: -points).estimate(x, 0.0).score
     assert (exact + x).square().mean() < 1e-3
-    with pytest.raises(DataError, match="more than 5"):
-        Calibrated(KDE()).estimate(x[:5], 0.0)
+
+
+def test_calibrated_follows_affine_maps() -> None:
+    """Whitening leaves a rotation open, and the test functions turn with it: scores change as covectors."""
+    x, matrix = normal(60, 3), normal(3, 3, seed=1)
+    before, after = (Calibrated(GaussianClosure()).estimate(y, 0.0).score for y in (x, x @ matrix + 5))
+    assert (before - GaussianClosure().fit(x).score(x)).abs().max() > 0.01
+    torch.testing.assert_close(after @ matrix.T, before)
+
+
+def test_calibrated_moves_the_covariance_of_fokker_planck_exactly() -> None:
+    """dS/dt = 2D I - 2 rate S needs E[s x'] = -I and nothing else, which a kernel estimate misses."""
+    start = landau_start("two-mode", 2).sample(100, torch.Generator().manual_seed(0))
+    errors = []
+    for oracle in (KDE(), Calibrated(KDE())):
+        run = integrate(OrnsteinUhlenbeck(2.0, 0.5), start, oracle, dt=0.02, steps=25, scheme="heun")
+        exact = ornstein_uhlenbeck_covariance(run.covariance[0], run.times, 2.0, 0.5)
+        errors.append(float((run.covariance - exact).abs().max()))
+    assert errors[0] > 0.02 and errors[1] < 1e-3
+
+
+def test_calibrated_refuses_what_it_cannot_do() -> None:
+    angle = 2 * torch.pi * torch.rand(50, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    circle = torch.stack([angle.cos(), angle.sin()], -1)
+    circle = torch.cat([circle, -circle])
+    circle = torch.cat([circle, circle.flip(-1) * torch.tensor([1.0, -1.0])])  # white as it is
+    for points, oracle, message in (
+        (normal(5, 2), KDE(), "more than 5"),
+        (circle, KDE(), "on one ellipsoid"),
+        (circle @ normal(2, 2, seed=1), KDE(), "on one ellipsoid"),
+        (normal(20, 2), lambda x, t: x[:1], "one score per particle"),
+    ):
+        with pytest.raises(DataError, match=message):
+            Calibrated(oracle).estimate(points, 0.0)
+
+
+def test_oracles_by_name() -> None:
+    """A name that only begins like SBTM's is a model's."""
+    law = landau_start("gaussian", 2)
+    assert isinstance(choose_oracle("sbtm-1", law), SBTM)
+    assert isinstance(choose_oracle("sbtm", law, calibrate=True), Calibrated)
+    with pytest.raises(DataError, match="no model 'sbtm-2'"):
+        choose_oracle("sbtm-2", law)
 
 
 def test_sbtm_learns_the_start_and_stays_there() -> None:
@@ -394,6 +438,10 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     integrate(Landau(), x, KDE(), dt=0.1, steps=2, checkpoint=path)
     with pytest.raises(DataError, match="written with equation 'Landau Maxwell'"):
         integrate(Landau(-3.0), x, KDE(), dt=0.1, steps=3, checkpoint=path, resume=True)
+    with pytest.raises(DataError, match="this run has 'Landau Maxwell C=1'"):
+        integrate(Landau(strength=1.0), x, KDE(), dt=0.1, steps=3, checkpoint=path, resume=True)
+    with pytest.raises(DataError, match="another start"):
+        integrate(Landau(), normal(10, 2, seed=1), KDE(), dt=0.1, steps=3, checkpoint=path, resume=True)
     with pytest.raises(DataError, match="written with dt 0.1"):
         integrate(Landau(), x, KDE(), dt=0.2, steps=3, checkpoint=path, resume=True)
     with pytest.raises(DataError, match="written with oracle 'KDE'"):
@@ -416,6 +464,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     [
         ({"dt": 0.0}, "dt is 0.0"),
         ({"dt": float("nan")}, "dt is nan"),
+        ({"time": float("inf")}, "time is inf"),
         ({"steps": 0}, "at least one"),
         ({"scheme": "leapfrog"}, "use 'euler' or 'heun'"),
         ({"tolerance": 1e-3}, "needs scheme='heun'"),
@@ -456,6 +505,10 @@ def test_a_batch_of_runs_is_its_runs() -> None:
         single = integrate(Landau(), start[b], KDE(), dt=0.1, steps=3)
         torch.testing.assert_close(batch.points[b], single.points)
         torch.testing.assert_close(batch.entropy[:, b], single.entropy)
+    with pytest.raises(DataError, match="this is a batch \\(2,\\)"):
+        batch.table()
+    with pytest.raises(DataError, match="one sample"):
+        plot_relaxation(batch)
 
 
 def test_ones_own_equation() -> None:

@@ -39,7 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--oracle",
         default="default",
-        help="default, attention, kde, blob, gaussian, sbtm, sbtm-1, or a model's name or path",
+        help="default, attention, kde, blob, gaussian, sbtm, sbtm-1, or a model's name or path "
+        "(default: default)",
     )
     parser.add_argument(
         "--start", choices=("gaussian", "two-mode"), default="gaussian", help="(default: gaussian)"
@@ -56,8 +57,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--calibrate",
-        action="store_true",
-        help="correct the score at every step so that Stein's identity holds for the particles",
+        action=argparse.BooleanOptionalAction,
+        help="correct the score at every step so that Stein's identity holds for the particles "
+        "(default: with networks, if the particles are enough: 10 d (2d + 1))",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the start and of sbtm (default: 0)")
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw the relaxation: png, pdf or svg")
@@ -74,8 +76,8 @@ def run(args: argparse.Namespace) -> None:
 
     from discoformer.checks import DataError
     from discoformer.io import Table, check_output, write_table
-    from discoformer.particles import Landau, integrate, landau_start
-    from discoformer.particles.choices import choose_oracle
+    from discoformer.particles import Landau, calibration_pays, integrate, landau_start
+    from discoformer.particles.choices import choose_oracle, is_network
     from discoformer.particles.figures import plot_relaxation
     from discoformer.plots import check_picture
 
@@ -84,9 +86,13 @@ def run(args: argparse.Namespace) -> None:
     if args.plot:
         check_picture(args.plot)
     if args.particles <= args.dim:
-        raise DataError(f"--particles {args.particles} are too few in {args.dim} dimensions")
+        raise DataError(
+            f"--particles {args.particles} are too few in {args.dim} dimensions: give at least {args.dim + 1}"
+        )
     if args.checkpoint and args.checkpoint.exists() and not args.resume:
         raise DataError(f"{args.checkpoint} holds a run already: add --resume to go on, or remove it")
+    if args.calibrate is None:
+        args.calibrate = is_network(args.oracle) and calibration_pays(args.particles, args.dim)
     dt, steps, gamma = DEFAULTS[args.kernel]
     dt, steps = dt if args.dt is None else args.dt, steps if args.steps is None else args.steps
     distribution = landau_start(args.start, args.dim)
@@ -101,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
         frames=[dt * steps * k / (FRAMES - 1) for k in range(FRAMES)] if args.plot else (),
         checkpoint=args.checkpoint,
         resume=args.resume,
-        label=f"{args.kernel} {args.oracle}",
+        label=f"{args.kernel} {_oracle_name(args)}",
     )
     reference = _reference(args, history, dt, steps)
     if args.out:
@@ -109,10 +115,14 @@ def run(args: argparse.Namespace) -> None:
         columns = torch.column_stack([torch.from_numpy(table.values), reference[:, 0, 0], reference[:, 1, 1]])
         write_table(Table(columns.numpy(), (*table.names, *names)), args.out)
     if args.plot:
-        score = f"{args.oracle}, calibrated" if args.calibrate else args.oracle
-        title = f"Landau, {args.kernel.capitalize()}, d = {args.dim}, n = {args.particles}, score: {score}"
+        title = f"Landau, {args.kernel.capitalize()}, d = {args.dim}, n = {args.particles}, "
+        title += f"score: {_oracle_name(args)}"
         plot_relaxation(history, reference, title=title, path=args.plot)
     _report(args, _summary(args, history, reference, dt, steps))
+
+
+def _oracle_name(args: argparse.Namespace) -> str:
+    return f"{args.oracle}, calibrated" if args.calibrate else str(args.oracle)
 
 
 def _reference(args: argparse.Namespace, history: Any, dt: float, steps: int) -> Any:
@@ -138,7 +148,7 @@ def _summary(args: argparse.Namespace, history: Any, reference: Any, dt: float, 
         "n": args.particles,
         "d": args.dim,
         "start": args.start,
-        "oracle": args.oracle,
+        "oracle": _oracle_name(args),
         "dt": dt,
         "steps": steps,
         "sigma_11": history.covariance[[0, -1], 0, 0].tolist(),
@@ -161,7 +171,8 @@ def _report(args: argparse.Namespace, summary: dict[str, Any]) -> None:
 
     print(
         f"Landau {args.kernel.capitalize()}, {args.particles} particles in {args.dim} dimensions, "
-        f"oracle {args.oracle}: {summary['steps']} steps of {summary['dt']:g} in {summary['seconds']:.1f} s"
+        f"oracle {summary['oracle']}: {summary['steps']} steps of {summary['dt']:g} "
+        f"in {summary['seconds']:.1f} s"
     )
     (first, last), (_, expected) = summary["sigma_11"], summary["reference_11"]
     rows = [

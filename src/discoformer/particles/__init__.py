@@ -9,7 +9,7 @@
 True
 """
 
-from discoformer.particles.calibrated import Calibrated
+from discoformer.particles.calibrated import Calibrated, calibration_pays
 from discoformer.particles.carried import Carried
 from discoformer.particles.equations import DoubleWell, Equation, FokkerPlanck, Landau, OrnsteinUhlenbeck
 from discoformer.particles.history import History
@@ -41,6 +41,7 @@ __all__ = [
     "Landau",
     "Oracle",
     "OrnsteinUhlenbeck",
+    "calibration_pays",
     "integrate",
     "landau_start",
     "match_moments",

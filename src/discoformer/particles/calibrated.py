@@ -1,8 +1,9 @@
 """Another oracle's score, corrected so that identities every score obeys hold for the particles themselves.
 
 For a smooth density with score s and a test function f, integration by parts gives E[s f] = -E[grad f]
-(Stein's identity).  A kinetic equation moves its moments by just such means, taken over the particles; where
-the score breaks the identity, energy flows between the axes at a wrong rate and the error adds up over time.
+(Stein's identity).  A kinetic equation moves its moments by just such means, taken over the particles: the
+covariance by f = y under Fokker-Planck, by cubic f under Landau's equation with Maxwell molecules.  Where the
+score breaks the identity, energy flows between the axes at a wrong rate and the error adds up over time.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from torch import Tensor
 from discoformer.checks import DataError
 from discoformer.fields import Estimate
 from discoformer.frames import Whiten
-from discoformer.particles.oracles import Oracle, OracleLike, as_oracle
+from discoformer.particles.oracles import Oracle, OracleLike, as_oracle, ask
 
-__all__ = ["Calibrated"]
+__all__ = ["Calibrated", "calibration_pays"]
+
+_ENOUGH = 10  # particles for each number that is fitted
 
 
 class Calibrated(Oracle):
@@ -53,18 +56,40 @@ class Calibrated(Oracle):
             )
         frame = Whiten().fit(points)
         white = frame.normalize(points)
-        log_density, score = frame.normalize_estimate(self.oracle.estimate(points, time))
+        answer = ask(self.oracle, points, time)
+        score = frame.normalize_estimate(answer).score
         tests, slopes = _tests(white)
         left = tests.mT @ tests / count
+        _check_independent(left)
         right = -slopes - tests.mT @ score / count
-        corrected = score + tests @ torch.linalg.solve(left, right)
-        return frame.denormalize_estimate(Estimate(log_density, corrected))
+        corrected = Estimate(None, score + tests @ torch.linalg.solve(left, right))
+        return Estimate(answer.log_density, frame.denormalize_estimate(corrected).score)
 
     def state(self) -> dict[str, Tensor]:
         return self.oracle.state()
 
     def restore(self, state: dict[str, Tensor]) -> None:
         self.oracle.restore(state)
+
+
+def calibration_pays(count: int, dim: int) -> bool:
+    """Whether the particles are many for the (2d + 1) d numbers of a calibration; fewer fit their noise.
+
+    >>> calibration_pays(500, 3), calibration_pays(500, 10)
+    (True, False)
+    """
+    return count >= _ENOUGH * (2 * dim + 1) * dim
+
+
+def _check_independent(gram: Tensor) -> None:
+    """Refuse test functions that depend on each other, as on a sphere, where |y|^2 y is y times a number."""
+    scale = gram.diagonal(dim1=-2, dim2=-1).rsqrt()
+    lowest = torch.linalg.eigvalsh(scale.unsqueeze(-1) * gram * scale.unsqueeze(-2))[..., 0]
+    if bool((lowest <= 10 * gram.shape[-1] * torch.finfo(gram.dtype).eps).any()):
+        raise DataError(
+            "the particles lie on one ellipsoid, or too many coincide, to calibrate a score: "
+            "take the oracle as it is"
+        )
 
 
 def _tests(white: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ from discoformer.particles.carried import Carried
 from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, Oracle, OracleLike
 from discoformer.particles.sbtm import SBTM
 
-__all__ = ["ORACLES", "choose_oracle", "network_oracle"]
+__all__ = ["ORACLES", "choose_oracle", "is_network", "network_oracle"]
 
 ORACLES = {
     "default": "the package's network",
@@ -20,6 +20,15 @@ ORACLES = {
     "sbtm": "network of two hidden layers, refitted at every step",
     "sbtm-1": "the same with one hidden layer",
 }
+
+
+def is_network(name: str) -> bool:
+    """Whether a name means a pretrained network: ours, the paper's, or a model's name or path.
+
+    >>> is_network("mixture"), is_network("kde")
+    (True, False)
+    """
+    return name in ("default", "attention") or name not in ORACLES
 
 
 def choose_oracle(
@@ -34,7 +43,7 @@ def choose_oracle(
     seed : of SBTM's weights and noise
     every : answers per fit of a network, which is carried along in between; the others are cheap, or
         train at every step anyway
-    calibrate : correct the score of whichever oracle by `Calibrated`
+    calibrate : correct the score by `Calibrated`, whichever oracle it is
 
     >>> from discoformer.particles import landau_start
     >>> type(choose_oracle("gaussian", landau_start("gaussian", 3))).__name__
@@ -48,7 +57,7 @@ def choose_oracle(
         return Blob("scott")
     if name == "gaussian":
         return GaussianClosure()
-    if name.startswith("sbtm"):
+    if name in ("sbtm", "sbtm-1"):
         return SBTM(start, hidden=(100,) if name == "sbtm-1" else (100, 100), seed=seed)
     from discoformer.resolve import resolve
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["maxwell_velocity", "pair_velocity"]
+__all__ = ["STRENGTH", "maxwell_velocity", "pair_velocity"]
 
+STRENGTH = 1 / 24  # C in the paper
 GUARD = 1e-14  # added to |z|^2, in units of the mean variance: keeps powers finite at coinciding particles
 _BLOCK = 256  # four buffers of 0.5 MB: larger ones leave the cache, smaller ones are all overhead
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from discoformer.checks import DataError
-from discoformer.particles.collisions import maxwell_velocity, pair_velocity
+from discoformer.particles.collisions import STRENGTH, maxwell_velocity, pair_velocity
 
 __all__ = ["DoubleWell", "Equation", "FokkerPlanck", "Landau", "OrnsteinUhlenbeck"]
 
@@ -135,18 +135,19 @@ class Landau(Equation):
     """Homogeneous Landau equation with the kernel A(z) = C |z|^gamma (|z|^2 I - z z'), d >= 2.
 
     Momentum is conserved and so is energy, up to the time step: forward Euler adds
-    dt^2 / 2 E|u|^2 per step.  `name` tells Maxwell (gamma 0) and Coulomb (gamma -3).
+    dt^2 / 2 E|u|^2 per step.  `name` tells Maxwell (gamma 0) and Coulomb (gamma -3), and C if it is not
+    the paper's 1/24.
 
     Parameters
     ----------
     gamma : power of the distance; 0 goes by moments in O(n d^2), others by pairs in O(n^2 d)
     strength : C
 
-    >>> Landau(gamma=-3).name, Landau().name, Landau(gamma=-2).name
-    ('Landau Coulomb', 'Landau Maxwell', 'Landau gamma=-2')
+    >>> Landau(gamma=-3).name, Landau().name, Landau(gamma=-2, strength=0.5).name
+    ('Landau Coulomb', 'Landau Maxwell', 'Landau gamma=-2 C=0.5')
     """
 
-    def __init__(self, gamma: float = 0.0, strength: float = 1 / 24) -> None:
+    def __init__(self, gamma: float = 0.0, strength: float = STRENGTH) -> None:
         if not strength > 0:
             raise DataError(f"the collision strength C is {strength}, it must be positive")
         if not math.isfinite(gamma):
@@ -157,7 +158,7 @@ class Landau(Equation):
     @property
     def name(self) -> str:
         kind = {0.0: "Maxwell", -3.0: "Coulomb"}.get(float(self.gamma), f"gamma={self.gamma:g}")
-        return f"Landau {kind}"
+        return f"Landau {kind}" + (f" C={self.strength:g}" if self.strength != STRENGTH else "")
 
     def velocity(self, points: Tensor, scores: Tensor) -> Tensor:
         if points.shape[-1] < 2:

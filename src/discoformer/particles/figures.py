@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
+from discoformer.checks import DataError
 from discoformer.extras import require
 from discoformer.io import replacing
 from discoformer.particles.history import History
@@ -49,6 +50,11 @@ def plot_relaxation(
     from matplotlib import colormaps, rc_context
     from matplotlib.figure import Figure
 
+    if history.mean.ndim != 2 or history.mean.shape[-1] < 2:
+        raise DataError(
+            f"a picture shows the run of one sample in at least 2 dimensions, this one has particles "
+            f"{tuple(history.points.shape)}"
+        )
     times = history.times.numpy()
     count = len(history.frame_times)
     with rc_context(STYLE):

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from discoformer.checks import DataError
 from discoformer.fields import Estimate
 from discoformer.io import Table
 
@@ -55,6 +56,9 @@ class History:
 
     def table(self) -> Table:
         """One row per time, for a single sample: energy, entropy, moments, seconds."""
+        if self.mean.ndim != 2:
+            batch = tuple(self.mean.shape[1:-1])
+            raise DataError(f"a table holds one sample's run, this is a batch {batch}: integrate one by one")
         dim = self.mean.shape[-1]
         columns = {"time": self.times, "energy": self.energy, "entropy": self.entropy}
         columns |= {"entropy_production": self.production, "seconds": self.seconds}
@@ -101,6 +105,10 @@ class Recorder:
         """Keep the particles themselves."""
         self._rows["frame_times"].append(torch.tensor(time, dtype=torch.float64))
         self._rows["frames"].append(points)
+
+    def began_at(self, points: Tensor) -> bool:
+        """Whether the first row is that of these particles, up to rounding."""
+        return torch.allclose(self._rows["mean"][0].to(points.device), points.mean(-2))
 
     def history(self, points: Tensor) -> History:
         """All rows, and the particles at the end."""

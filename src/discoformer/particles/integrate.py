@@ -23,7 +23,7 @@ from discoformer.io import check_folder
 from discoformer.particles.checkpoints import Progress, load_checkpoint, save_checkpoint
 from discoformer.particles.equations import Equation
 from discoformer.particles.history import History, Recorder
-from discoformer.particles.oracles import Oracle, OracleLike, as_oracle
+from discoformer.particles.oracles import Oracle, OracleLike, as_oracle, ask
 
 __all__ = ["integrate"]
 
@@ -62,8 +62,8 @@ def integrate(
         particles' spread, is below this
     frames : times at which to keep all particles, each moved up to the next multiple of dt
     checkpoint : npz file for the state of the run, written every ``save_seconds`` and at the end
-    resume : go on from the checkpoint, exactly as if the run had never stopped; ``start`` is not used,
-        and ``steps`` may be larger than before
+    resume : go on from the checkpoint, exactly as if the run had never stopped; everything else as in the
+        call that wrote it, except that ``steps`` may be larger
     label : show a progress bar with this label
 
     Returns
@@ -88,6 +88,8 @@ def integrate(
         check_folder(Path(checkpoint))
         if resume:
             progress = load_checkpoint(checkpoint, run, recorder, source)
+            if not recorder.began_at(points):
+                raise DataError(f"{checkpoint}: was written from another start: repeat that of its run")
             progress.points = progress.points.to(points.device)
             if progress.step > steps:
                 raise DataError(f"{checkpoint} is at step {progress.step} already: ask for at least as many")
@@ -133,12 +135,7 @@ class _Stepper:
 
     def look(self, points: Tensor, time: float) -> tuple[Estimate[Tensor], Tensor]:
         """What the oracle says at these particles, and the velocity it makes."""
-        estimate = self.oracle.estimate(points, time)
-        if estimate.score.shape != points.shape:
-            raise DataError(
-                f"oracle {self.oracle.name} gave scores {tuple(estimate.score.shape)} for particles "
-                f"{tuple(points.shape)}: it must return one score per particle"
-            )
+        estimate = ask(self.oracle, points, time)
         velocity = self.equation.velocity(points, estimate.score)
         if not bool(torch.isfinite(velocity).all()):
             raise DataError(
@@ -193,8 +190,10 @@ class _Stepper:
 
 
 def _check(dt: float, steps: int, time: float, scheme: str, tolerance: float | None) -> None:
-    if not (dt > 0 and math.isfinite(dt) and math.isfinite(time)):
+    if not (dt > 0 and math.isfinite(dt)):
         raise DataError(f"dt is {dt}, it must be a positive number")
+    if not math.isfinite(time):
+        raise DataError(f"time is {time}, it must be a number: the time of the start")
     if steps < 1:
         raise DataError(f"steps is {steps}, at least one is needed")
     if scheme not in ("euler", "heun"):

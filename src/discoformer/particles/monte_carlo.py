@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.checks import DataError, check_points
+from discoformer.particles.collisions import STRENGTH
 
 __all__ = ["Collided", "concentration", "pair_monte_carlo"]
 
@@ -45,7 +46,7 @@ def pair_monte_carlo(
     dt: float,
     steps: int,
     gamma: float = -3.0,
-    strength: float = 1 / 24,
+    strength: float = STRENGTH,
     rounds: int = 1,
     seed: int = 0,
 ) -> Collided:

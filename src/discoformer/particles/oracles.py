@@ -30,6 +30,7 @@ __all__ = [
     "Oracle",
     "OracleLike",
     "as_oracle",
+    "ask",
 ]
 
 
@@ -118,6 +119,24 @@ def as_oracle(source: OracleLike) -> Oracle:
     if callable(source):
         return FunctionOracle(source)
     raise DataError(f"{source!r} is no score oracle: give a Method, an Oracle or a function(points, time)")
+
+
+def ask(oracle: Oracle, points: Tensor, time: float) -> Estimate[Tensor]:
+    """What the oracle says at these particles, refused unless it is one score per particle.
+
+    >>> import torch
+    >>> ask(as_oracle(lambda points, time: points[:1]), torch.ones(3, 1), 0.0)
+    Traceback (most recent call last):
+        ...
+    discoformer.checks.DataError: oracle FunctionOracle gave scores (1, 1) for particles (3, 1): ...
+    """
+    estimate = oracle.estimate(points, time)
+    if estimate.score.shape != points.shape:
+        raise DataError(
+            f"oracle {oracle.name} gave scores {tuple(estimate.score.shape)} for particles "
+            f"{tuple(points.shape)}: it must return one score per particle"
+        )
+    return estimate
 
 
 class GaussianClosure(Method):

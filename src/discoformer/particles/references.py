@@ -21,6 +21,7 @@ from torch import Tensor
 from discoformer.checks import DataError, check_points
 from discoformer.fields import Estimate
 from discoformer.frames import Whiten
+from discoformer.particles.collisions import STRENGTH
 from discoformer.particles.history import covariance
 from discoformer.priors import Distribution, LocationScaleMixture, Normal
 
@@ -80,7 +81,9 @@ def match_moments(points: Any, mean: Tensor, target: Tensor) -> Tensor:
     return moved + mean.to(sample).unsqueeze(-2)
 
 
-def maxwell_covariance(initial: Tensor, times: Sequence[float] | Tensor, strength: float = 1 / 24) -> Tensor:
+def maxwell_covariance(
+    initial: Tensor, times: Sequence[float] | Tensor, strength: float = STRENGTH
+) -> Tensor:
     """Covariance (k, ..., d, d) at ``times`` after a start with covariance ``initial`` (..., d, d).
 
     S(t) = S_inf - (S_inf - S_0) exp(-4 d C t) with S_inf = tr(S_0) / d I, for Maxwell molecules and any
@@ -115,7 +118,7 @@ class BKW(Distribution):
     [[0.0, 0.0]]
     """
 
-    def __init__(self, time: float, dim: int, strength: float = 1 / 24) -> None:
+    def __init__(self, time: float, dim: int, strength: float = STRENGTH) -> None:
         if dim < 2:
             raise DataError(f"dim is {dim}: the BKW solution needs at least 2 dimensions")
         if not time > self.earliest(dim, strength):
@@ -126,7 +129,7 @@ class BKW(Distribution):
         self._dim = dim
 
     @staticmethod
-    def earliest(dim: int, strength: float = 1 / 24) -> float:
+    def earliest(dim: int, strength: float = STRENGTH) -> float:
         """Time from which on the solution is a density.
 
         >>> round(BKW.earliest(2), 3), round(BKW.earliest(3), 3)
