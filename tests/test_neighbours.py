@@ -58,8 +58,10 @@ def test_errors_say_what_to_do() -> None:
     copies = torch.zeros(5, 1).double()
     with pytest.raises(DataError, match="larger k"):
         knn_entropy(torch.cat([copies, random(20, 1)]))
-    with pytest.raises(DataError, match="second sample: 3 rows are equal"):
+    with pytest.raises(DataError, match=r"second sample: a point is equal to 3 row"):
         knn_kl_divergence(torch.cat([copies[:1], random(20, 1)]), copies)
+    with pytest.raises(DataError, match="give the same columns of both"):
+        knn_kl_divergence(random(20, 2), random(20, 1))
     with pytest.raises(DataError, match="at least 4"):
         knn_entropy(random(3, 1))
     with pytest.raises(DataError, match="positive number"):

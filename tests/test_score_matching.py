@@ -16,7 +16,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def curved(points: Tensor) -> Tensor:
-    """A field that is no gradient; its divergence is -3 |x|^2 per coordinate + cos."""
+    """A field in the plane that is no gradient; its divergence is -3 |x|^2."""
     return -(points**3) + points.flip(-1).sin()
 
 

@@ -145,6 +145,8 @@ def test_autograd_score_is_the_gradient_of_the_log_density(core: str) -> None:
     assert bool(torch.isfinite(SDKDE(AutogradScore(network)).fit(x).log_density(y)).all())
 
 
-def test_unknown_score() -> None:
+def test_errors_say_what_to_do() -> None:
     with pytest.raises(DataError, match="use 'empirical', a method or a field"):
         SDKDE("magic").fit(random(10, 1))
+    with pytest.raises(DataError, match="use one of sd-kde, scott, "):
+        SDKDE(bandwidth="magic").fit(random(10, 1))

@@ -4,6 +4,7 @@ import torch
 
 from discoformer.frames import Standardize
 from discoformer.models.folds import by_radius, hold_out
+from discoformer.models.lift import _pairs
 from discoformer.models.mixture import MixtureConfig, MixtureCore
 from discoformer.models.network import Network
 from discoformer.models.stack import Stack, combine, stacking_weights
@@ -164,3 +165,12 @@ def test_weights_maximize_the_held_out_likelihood() -> None:
         assert likelihood(other / other.sum()) <= likelihood(weights) + 1e-6
     nothing = stacking_weights(log_density[:0], rounds=3)
     torch.testing.assert_close(nothing, torch.full((3,), 1 / 3, dtype=F64))
+
+
+def test_gradients_pass_through_the_first_fit_of_a_process() -> None:
+    """What a fit without gradients puts into caches must serve gradients later."""
+    _pairs.cache_clear()
+    field = Stack([member(False, 0), member(True, 1)]).fit(sample())
+    y = sample(5).requires_grad_()
+    (gradient,) = torch.autograd.grad(field.log_density(y).sum(), y)
+    torch.testing.assert_close(gradient, field.score(y).detach())

@@ -30,10 +30,10 @@ density estimates and maximum likelihood mixtures in 1 and 10 dimensions;
 `discoformer reproduce entropy_fisher`
 measures them next to the plug-in estimate of the paper.
 
-**Standard errors** are those of the mean over the sample, sqrt(var(term) / n): what a bootstrap over the
-terms would give, without its noise.  They tell how much the value would vary with the sample, not how far
-off the method is: a kernel density estimate that smooths too much has a bias that no standard error
-shows.
+**Standard errors** are sqrt(var(term) / n), with the terms that the value is the mean of, or, where an
+estimated density moves the value to first order as well (the divergences), with those of its influence
+function, for either sample.  They tell how much the value would vary with the samples, not how far off the
+method is: a kernel density estimate that smooths too much has a bias that no standard error shows.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ Split = Literal["none", "folds", "balanced", "loo"]
 Form = Literal["one-step", "square"]
 Ask = Callable[[Field, Tensor], Tensor]
 _CHUNK = 1024  # points at a time where a graph is held for the divergence of the score
+_SPREAD_ROWS = 512  # enough to know a variance by, where its terms need divergences of scores
 
 
 class Functional(NamedTuple):
@@ -160,7 +161,8 @@ def kl_divergence(
 ) -> Functional:
     """Kullback-Leibler divergence KL(f|g) = E_f [log f - log g], in nats, from two samples.
 
-    The standard error counts both samples: var_f(log f/g) / n + var_g(f/g) / m.
+    The standard error counts both samples, var_f(log f/g) / n + var_g(f/g) / m; the second only where g is
+    estimated from it.
 
     Parameters
     ----------
@@ -181,9 +183,11 @@ def kl_divergence(
     x, y, f, g = _pair(first, second, source, second_source)
     g_field = _field(g, y)
     terms = (_own(x, f, _log_density, split, folds) - _log_density(g_field, x)).mean(0)
-    limit = math.log(torch.finfo(y.dtype).max) / 4  # the square of the ratio must stay finite
-    ratio = (_log_density(_field(f, x), y) - _log_density(g_field, y)).clamp(max=limit).exp()
-    return Functional.like(first, terms.mean(-1), _variance(terms) + _variance(ratio))
+    variance = _variance(terms)
+    if isinstance(g, Method):
+        log_ratio = _log_density(_field(f, x), y) - _log_density(g_field, y)
+        variance = variance + _variance(_finite_exp(log_ratio))
+    return Functional.like(first, terms.mean(-1), variance)
 
 
 def relative_fisher_information(
@@ -197,7 +201,8 @@ def relative_fisher_information(
 ) -> Functional:
     """Relative Fisher information I(f|g) = E_f |grad log f - grad log g|^2 from two samples.
 
-    The score of g is asked at the sample of f.  The standard error counts the sample of f only.
+    The score of g is asked at the sample of f.  The standard error counts both samples; that of f only where
+    g is a field that is there already, or where a density is not known (a score alone).
 
     Parameters
     ----------
@@ -216,9 +221,18 @@ def relative_fisher_information(
     9.0
     """
     x, y, f, g = _pair(first, second, source, second_source)
-    difference = _own(x, f, _score, split, folds) - _score(_field(g, y), x)
+    g_field = _field(g, y)
+    difference = _own(x, f, _score, split, folds) - _score(g_field, x)
     terms = difference.square().sum(-1).mean(0)
-    return Functional.like(first, terms.mean(-1), _variance(terms))
+    variance = _variance(terms)
+    with torch.no_grad():
+        f_field = _field(f, x)
+        if isinstance(f, Method):
+            square, flow = _gap_and_flow(f_field, g_field, _some_rows(x))
+            variance = (square - 2 * flow).var(-1) / x.shape[-2]
+        if isinstance(g, Method):
+            variance = variance + _variance_by_second(f_field, g_field, y)
+    return Functional.like(first, terms.mean(-1), variance)
 
 
 def jensen_shannon(
@@ -334,9 +348,10 @@ def _own(points: Tensor, source: Method | Field, ask: Ask, split: Split, folds: 
 def _cross_fit(points: Tensor, method: Method, ask: Ask, folds: int) -> Tensor:
     rows = points.shape[-2]
     if not 2 <= folds <= rows:
-        raise DataError(f"{rows} row(s) do not make {folds} folds: use between 2 and the number of rows")
-    # Random, because data may be sorted or periodic; seeded, because an answer must not change.
-    order = torch.randperm(rows, generator=torch.Generator().manual_seed(0)).to(points.device)
+        raise DataError(
+            f"{rows} row(s) do not make {folds} folds: use between 2 and the number of rows, or split='none'"
+        )
+    order = _shuffled(points)
     answers = []
     for fold in range(folds):
         rest = torch.cat([order[k::folds] for k in range(folds) if k != fold])
@@ -366,11 +381,17 @@ def _squared_score(field: Field, points: Tensor) -> Tensor:
 
 
 def _one_step(field: Field, points: Tensor) -> Tensor:
-    """-|s|^2 - 2 div s (..., m), in closed form or by autograd, a block of points at a time."""
+    """-|s|^2 - 2 div s, (..., m)."""
+    score, divergence = _score_and_divergence(field, points)
+    return -score.square().sum(-1) - 2 * divergence
+
+
+def _score_and_divergence(field: Field, points: Tensor) -> tuple[Tensor, Tensor]:
+    """Score (..., m, d) and its divergence (..., m), in closed form or by autograd, a block at a time."""
     if isinstance(field, _KnowsDivergence):
-        return -_squared_score(field, points) - 2 * field.score_divergence(points)
+        return field.score(points), field.score_divergence(points)
     tracked = torch.is_grad_enabled() and points.requires_grad
-    blocks = []
+    scores, divergences = [], []
     for block in points.split(_CHUNK, -2):
         with torch.enable_grad():
             queries = block if tracked else block.detach().requires_grad_()
@@ -381,9 +402,46 @@ def _one_step(field: Field, points: Tensor) -> Tensor:
                 total = score[..., column].sum()
                 (slope,) = torch.autograd.grad(total, queries, retain_graph=True, create_graph=tracked)
                 divergence = divergence + slope[..., column]
-            terms = -score.square().sum(-1) - 2 * divergence
-        blocks.append(terms if tracked else terms.detach())
-    return torch.cat(blocks, -1)
+        scores.append(score if tracked else score.detach())
+        divergences.append(divergence if tracked else divergence.detach())
+    return torch.cat(scores, -2), torch.cat(divergences, -1)
+
+
+def _gap_and_flow(f: Field, g: Field, points: Tensor) -> tuple[Tensor, Tensor]:
+    """|u|^2 and w = div(f u) / f = div u + u.s_f, both (..., m), with u = s_f - s_g.
+
+    A change df of the density f moves the relative Fisher information by the integral of
+    (|u|^2 - 2 w) df, a change dg of g by that of 2 w (f/g) dg (integration by parts).
+    """
+    (score_f, divergence_f), (score_g, divergence_g) = (_score_and_divergence(h, points) for h in (f, g))
+    gap = score_f - score_g
+    return gap.square().sum(-1), divergence_f - divergence_g + (gap * score_f).sum(-1)
+
+
+def _variance_by_second(f: Field, g: Field, second: Tensor) -> Tensor:
+    """What the sample of g adds to the variance of the relative Fisher information, (...)."""
+    rows = _some_rows(second)
+    log_f, log_g = f.estimate(rows).log_density, g.estimate(rows).log_density
+    if log_f is None or log_g is None:
+        return second.new_zeros(())
+    _, flow = _gap_and_flow(f, g, rows)
+    return (2 * flow * _finite_exp(log_f - log_g)).var(-1) / second.shape[-2]
+
+
+def _finite_exp(log_ratio: Tensor) -> Tensor:
+    """exp, cut off where its square would not be finite."""
+    return log_ratio.clamp(max=math.log(torch.finfo(log_ratio.dtype).max) / 4).exp()
+
+
+def _some_rows(points: Tensor) -> Tensor:
+    """At most `_SPREAD_ROWS` of the rows."""
+    return points[..., _shuffled(points)[:_SPREAD_ROWS], :]
+
+
+def _shuffled(points: Tensor) -> Tensor:
+    """Numbers of the rows in random order, because data may be sorted or periodic; always the same one."""
+    order = torch.randperm(points.shape[-2], generator=torch.Generator().manual_seed(0))
+    return order.to(points.device)
 
 
 def _pair(

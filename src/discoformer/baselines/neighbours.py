@@ -53,6 +53,8 @@ def knn_entropy(sample: Any, k: int = 3) -> Functional:
 def knn_kl_divergence(first: Any, second: Any, k: int = 3) -> Functional:
     """Kullback-Leibler divergence KL(f|g) by k nearest neighbours, in nats.
 
+    The standard error counts the sample of f only.
+
     Parameters
     ----------
     first : (..., n, d), the sample of f
@@ -65,8 +67,10 @@ def knn_kl_divergence(first: Any, second: Any, k: int = 3) -> Functional:
     True
     """
     x = check_points(first, "first sample", min_rows=_positive(k) + 1)
-    y = check_points(second, "second sample", min_rows=k, dim=x.shape[-1])
+    y = check_points(second, "second sample", min_rows=k)
     rows, dim = x.shape[-2:]
+    if y.shape[-1] != dim:
+        raise DataError(f"the samples have {dim} and {y.shape[-1]} column(s): give the same columns of both")
     own = _log_distances(x, x, k + 1, "first sample")
     other = _log_distances(x, y, k, "second sample")
     terms = dim * (other - own) + math.log(y.shape[-2] / (rows - 1))
@@ -84,7 +88,9 @@ def _log_distances(queries: Tensor, points: Tensor, k: int, name: str) -> Tensor
         [cKDTree(x[b]).query(y[b], k=[k])[0][:, 0] for b in range(len(y))]
     )
     if not (distances > 0).all():
-        raise DataError(f"{name}: {k} rows are equal, a distance is zero: use a larger k or drop the copies")
+        raise DataError(
+            f"{name}: a point is equal to {k} row(s), a distance is zero: use a larger k or drop the copies"
+        )
     return torch.from_numpy(np.log(distances)).reshape(*batch, queries.shape[-2]).to(queries)
 
 

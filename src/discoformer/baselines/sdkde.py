@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discoformer.baselines.bandwidths import bandwidth_frame, effective_size
+from discoformer.baselines.bandwidths import RULES, bandwidth_frame, effective_size
 from discoformer.baselines.kde import KDEField
 from discoformer.baselines.kernel_sums import MEMORY
 from discoformer.checks import DataError
@@ -63,8 +63,7 @@ class SDKDE(Method):
         self.memory = memory
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> KDEField:
-        rule = isinstance(self.bandwidth, str) and self.bandwidth == RULE
-        frame = sdkde_frame(context, weights) if rule else bandwidth_frame(self.bandwidth, context, weights)
+        frame = self._frame(context, weights)
         if isinstance(self.score, Field):
             source = self.score
         elif isinstance(self.score, Method):
@@ -76,6 +75,16 @@ class SDKDE(Method):
         kernel = frame.inverse.mT @ frame.inverse  # H
         sharpened = context + 0.5 * source.score(context) @ kernel
         return KDEField(sharpened, weights, frame, memory=self.memory)
+
+    def _frame(self, context: Tensor, weights: Tensor | None) -> Frame:
+        if not isinstance(self.bandwidth, str):
+            return bandwidth_frame(self.bandwidth, context, weights)
+        rules = {RULE: sdkde_frame, **RULES}
+        if self.bandwidth not in rules:
+            raise DataError(
+                f"bandwidth rule {self.bandwidth!r} is unknown: use one of {', '.join(rules)}, or a number"
+            )
+        return rules[self.bandwidth](context, weights)
 
 
 def sdkde_frame(context: Tensor, weights: Tensor | None = None) -> Frame:

@@ -25,7 +25,7 @@ from discoformer.experiments.entropy_fisher import FUNCTIONAL_SEED
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
 from discoformer.experiments.pictures import curve, finish, panels
-from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, every
+from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, every, measured
 from discoformer.fields import Method
 from discoformer.priors import LocationScaleMixture
 
@@ -99,16 +99,13 @@ def summary(rows: Rows, ours: str) -> Summary:
         lines.append(Line(what, {c: 100 * rows.where(method=m).mean(value) for c, m in columns.items()}))
     at_new = lines[1].found
     lines.append(Line("seconds per data set", {c: median_seconds(rows, m) for c, m in columns.items()}))
-    cases = {}
-    for method, key in ((CORE, "core"), (OURS, "ours")):
-        found = {name: (at_new[method], at_new[name]) for name in matched}
-        cases[key] = found if at_new[method] > 0 else {}
+    core, our = ({name: (at_new[c], at_new[name]) for name in matched} for c in (CORE, OURS))
     return Summary(
         "relative mean squared error of the score, %; then seconds to fit and to answer, median",
         lines,
         [
-            every("paper", "superior to score matching with any number of steps", cases["core"]),
-            every("ours", "below score matching with any number of steps, at new points", cases["ours"]),
+            every("paper", "superior to score matching with any number of steps", measured(core)),
+            every("ours", "below score matching with any number of steps, at new points", our),
         ],
         rivals=(KDE, GMM, *matched, "stein", "ssge", "nu-method"),
         reasons={GMM: "whose family holds the truth"},

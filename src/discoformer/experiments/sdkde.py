@@ -152,7 +152,8 @@ def summary(rows: Rows, ours: str) -> Summary:
         direct = by_size(at, core, "direct", ("none",))
         if direct:
             first = sizes[0]
-            small[mixture] = (direct[first], min(points[first] for points in (curves[CORE], curves[KDE])))
+            rivals = (curves[CORE], by_size(at, core, "autograd"), curves["Emp-SD-KDE"], curves[KDE])
+            small[mixture] = (direct[first], least(*(points.get(first, math.nan) for points in rivals)))
             steeper[mixture] = (slope(curves[CORE]), slope(direct))
         for size in sizes:
             for rule in RULES:

@@ -22,13 +22,14 @@ from discoformer.experiments.sdkde_single import (
     KEYS,
     TRUTH,
     VALUES,
+    beats_kernels,
     densities,
     draw_sample,
     jobs,
     lines_of,
     size_of,
 )
-from discoformer.experiments.summary import CORE, KDE, OURS, PUBLISHED, Summary, every, measured
+from discoformer.experiments.summary import KDE, PUBLISHED, Summary
 from discoformer.fields import Method
 
 if TYPE_CHECKING:
@@ -53,18 +54,10 @@ def run(context: Context) -> Iterator[Job]:
 
 def summary(rows: Rows, ours: str) -> Summary:
     lines = lines_of(rows, ours, 2, PUBLISHED_SHARES)
-    learned = [line for line in lines if "learned" in line.what]
-    cases = {
-        column: measured(
-            {line.what: (line.found[column], min(line.found[KDE], line.found[EMPIRICAL])) for line in learned}
-        )
-        for column in (CORE, OURS)
-    }
-    text = "SD-KDE with the learned score has less error than KDE and Emp-SD-KDE"
     return Summary(
         "integrated squared error of the density, % of KDE's on the same samples",
         lines,
-        [every("paper", text, cases[CORE]), every("ours", text, cases[OURS])],
+        [beats_kernels("paper", lines), beats_kernels("ours", lines)],
         rivals=(EMPIRICAL, KDE),
     )
 

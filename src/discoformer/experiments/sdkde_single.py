@@ -6,7 +6,7 @@ kernel density estimate has on the same samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -17,7 +17,7 @@ from discoformer.experiments.entropy_fisher import FUNCTIONAL_SEED
 from discoformer.experiments.harness import Context, Job
 from discoformer.experiments.ledger import Rows
 from discoformer.experiments.sdkde import RULES, integrated_error, mixtures, variants
-from discoformer.experiments.summary import CORE, KDE, OURS, Line
+from discoformer.experiments.summary import CORE, KDE, OURS, Claim, Line, Whose, every, least, measured
 from discoformer.fields import Method
 from discoformer.priors import Distribution
 
@@ -25,8 +25,10 @@ __all__ = [
     "EMPIRICAL",
     "EXACT",
     "KEYS",
+    "TITLES",
     "TRUTH",
     "VALUES",
+    "beats_kernels",
     "densities",
     "draw_sample",
     "jobs",
@@ -39,6 +41,7 @@ SIZE, QUICK_SIZE = 2048, 256  # the n that the paper's model was trained on
 KEYS, VALUES = ("n", "seed", "method", "variant", "rule"), ("ise",)
 EMPIRICAL, EXACT, TRUTH = "Emp-SD-KDE", "exact score", "true density"
 TITLES = {"scott": "Scott's rule", "sd-kde": "rule of SD-KDE", "none": ""}
+LEARNED = "SD-KDE, learned score"
 
 
 def size_of(context: Context) -> int:
@@ -74,7 +77,7 @@ def lines_of(rows: Rows, ours: str, dim: int, published: Mapping[str, Mapping[st
     The published numbers stand beside Scott's rule, the only one that the paper names.
     """
     core = f"{CORE_NAME}{dim}"
-    names = {"score": "SD-KDE, learned score", "autograd": "SD-KDE, autograd", "direct": "direct density"}
+    names = {"score": LEARNED, "autograd": "SD-KDE, autograd", "direct": "direct density"}
     lines = []
     for variant, name in names.items():
         for rule in ("none",) if variant == "direct" else RULES:
@@ -83,6 +86,18 @@ def lines_of(rows: Rows, ours: str, dim: int, published: Mapping[str, Mapping[st
                 found |= published.get(variant, {})
             lines.append(Line(", ".join(filter(None, (name, TITLES[rule]))), found))
     return lines
+
+
+def beats_kernels(whose: Whose, lines: Sequence[Line]) -> Claim:
+    """The claim that a learned score is better than none and than the kernel's own, by either rule."""
+    column = CORE if whose == "paper" else OURS
+    learned = [line for line in lines if line.what.startswith(LEARNED)]
+    cases = {
+        line.what: (line.found[column], least(line.found[KDE], line.found[EMPIRICAL])) for line in learned
+    }
+    return every(
+        whose, "SD-KDE with the learned score has less error than KDE and Emp-SD-KDE", measured(cases)
+    )
 
 
 def draw_sample(truth: Distribution, size: int) -> Tensor:

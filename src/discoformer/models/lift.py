@@ -68,6 +68,7 @@ class _Pairs(NamedTuple):
 
 
 @cache
+@torch.inference_mode(False)  # kept for later calls, whose derivatives need ordinary tensors
 def _pairs(dim: int, device: torch.device) -> _Pairs:
     first, second = torch.triu_indices(dim + 1, dim + 1, device=device)
     back = torch.zeros(dim + 1, dim + 1, dtype=torch.long, device=device)

@@ -1,0 +1,96 @@
+"""Experiments on functionals and SD-KDE: their truths, and the bars that their summaries check."""
+
+import math
+
+import pytest
+import torch
+
+from discoformer.experiments import divergences, entropy_fisher, sdkde, sdkde_histogram
+from discoformer.experiments.ledger import Row, Rows
+from discoformer.experiments.summary import CORE, KDE, OURS
+from discoformer.functionals import entropy, fisher_information, kl_divergence, relative_fisher_information
+from discoformer.priors import GaussianPrior
+
+
+def cell(*errors: float) -> Rows:
+    return Rows(Row({}, {"error": error}) for error in errors)
+
+
+def test_truths_of_entropy_and_fisher_information_are_those_of_many_points() -> None:
+    mixture = entropy_fisher.three_mode()
+    x = mixture.sample(50_000, torch.Generator().manual_seed(0))
+    for found, truth in zip(
+        (entropy(x, mixture), fisher_information(x, mixture)), entropy_fisher.three_mode_truth(), strict=True
+    ):
+        assert abs(float(found.value) - truth) < 4 * float(found.standard_error)
+    _, *truths = entropy_fisher.draw("gaussian", 2, 7)
+    normal = GaussianPrior().draw(1, 10, torch.Generator().manual_seed(7), dtype=torch.float64)
+    y = normal.sample(5000, torch.Generator().manual_seed(1))
+    for found, truth in zip((entropy(y, normal), fisher_information(y, normal)), truths, strict=True):
+        assert abs(float(found.value) - truth) < 4 * float(found.standard_error)
+    assert entropy_fisher.true_fisher("gaussian", 7) == truths[1]
+
+
+def test_truths_of_divergences_are_those_of_the_functionals() -> None:
+    dim, seed = 2, 3
+    f, g, generator = divergences.pair(dim, seed)
+    x, y = f.sample(divergences.BLOCK, generator), g.sample(10, generator)
+    found = (call(x, y, f, g).value for call in (kl_divergence, relative_fisher_information))
+    assert divergences.truth(dim, seed, divergences.BLOCK) == pytest.approx([float(v) for v in found])
+
+
+def test_the_bar_is_the_lowest_rival_and_its_standard_error() -> None:
+    cells = {OURS: cell(2.0, 4.0), CORE: cell(), KDE: cell(5.0, 7.0)}
+    cells |= {name: cell(1.0, 3.0) for name in entropy_fisher.RIVALS if name != KDE}
+    cells[entropy_fisher.NEIGHBOURS] = cell(math.nan, math.nan)  # no Fisher information
+    assert entropy_fisher.bar(cells, "error") == pytest.approx((3.0, 2.0 + 1.0))
+    nobody = {name: cell() for name in (CORE, *entropy_fisher.RIVALS)}
+    assert math.isnan(entropy_fisher.bar({OURS: cell(1.0)} | nobody, "error")[1])
+
+
+def test_the_absolute_error_of_fisher_information_is_found_again() -> None:
+    truth = entropy_fisher.true_fisher("gaussian", 7)
+    row = Row({"problem": "gaussian", "seed": "7"}, {"fisher": truth - 0.5})
+    assert entropy_fisher.with_gap(row).values[entropy_fisher.GAP] == pytest.approx(0.5)
+
+
+def test_mixtures_have_the_moments_of_their_definition() -> None:
+    for name, unit in (("gauss", 1.0), ("laplace", 2.0)):  # the variance of a Laplace is 2 scale^2
+        for index, (share, mean1, scale1, mean2, scale2) in enumerate(sdkde.ONE_DIMENSION, 1):
+            mixture = sdkde.mixtures()[f"{name}{index}"]
+            grid = torch.linspace(-60, 60, 240_001, dtype=torch.float64)
+            density = mixture.log_density(grid.unsqueeze(-1)).exp()
+            moments = [float(torch.trapezoid(density * grid**k, grid)) for k in (0, 1, 2)]
+            means, squares = (mean1, mean2), (unit * scale1**2 + mean1**2, unit * scale2**2 + mean2**2)
+            expected = [1.0, *(share * a + (1 - share) * b for a, b in (means, squares))]
+            assert moments == pytest.approx(expected, rel=1e-5)
+
+
+def test_slopes_and_integrated_errors() -> None:
+    assert sdkde.slope({float(n): 3 * n**-0.8 for n in sdkde.SIZES}) == pytest.approx(-0.8)
+    assert math.isnan(sdkde.slope({128.0: 1.0}))
+    grid, volume = sdkde.grid_of(2)
+    density = sdkde.mixtures()["plane"].log_density(grid).exp()
+    assert float(density.sum()) * volume == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("worse", [None, ("kde", "plain"), ("kde", "empirical"), ("attention-d1", "direct")])
+def test_the_best_approximation_has_no_rival_of_any_kind(worse: tuple[str, str] | None) -> None:
+    """The claim of Figure 8 fails as soon as one variant is better than SD-KDE with the learned score."""
+    variants = [("kde", "plain", "scott")]
+    for rule in sdkde.RULES:
+        variants += [("kde", "empirical", rule), ("exact", "score", rule)]
+        variants += [
+            (name, kind, rule) for name in ("ours", "attention-d1") for kind in ("score", "autograd")
+        ]
+    variants += [(name, "direct", "none") for name in ("ours", "attention-d1")]
+    rows = []
+    for method, variant, rule in variants:
+        error = 1.0 if variant == "score" and rule == "scott" else 0.5 if rule == "sd-kde" else 2.0
+        error = 0.9 if (method, variant) == worse else error
+        key = {"n": "2048", "seed": "0", "method": method, "variant": variant, "rule": rule}
+        rows.append(Row(key, {"ise": error}))
+    best, below = sdkde_histogram.summary(Rows(rows), "ours").claims
+    assert best.holds is (worse is None)
+    assert below.holds is (worse is None or worse[0] != "kde")
+    assert " of 2;" in below.evidence  # by either rule
