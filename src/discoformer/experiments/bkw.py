@@ -2,11 +2,12 @@
 
 Particles start from the exact solution (d = 2 at t = 8.4, d = 3 at t = 5.5) and run for 20 steps of 0.25,
 forward Euler, with each oracle; networks are fitted every 5 steps and carried along with the particles in
-between.  At the start, the middle and the end the score of a fit to the particles there is compared with
-the exact score, sqrt(sum |s_hat - s|^2 / sum |s|^2): of the particles as each oracle has moved them, and of
-independent exact samples at the same times (the blob method up to n = 4000).  The first are no samples any
-more: a flow that smooths evens the particles out, and so helps its own oracle; the second are the same for
-all.
+between, ours as it is and calibrated to the particles of every step (`discoformer.particles.Calibrated`).
+At the start, the middle and the end the score of a fit to the particles there is compared with the exact
+score, sqrt(sum |s_hat - s|^2 / sum |s|^2): of the particles as each oracle has moved them, and of
+independent exact samples at the same times (the blob method up to n = 4000).  The first are no samples
+any more: a flow that smooths evens the particles out, and so helps its own oracle; the second are the
+same for all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import Tensor
 from discoformer.experiments.contestants import CORE_NAME
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
-from discoformer.experiments.oracles import SEED, Source, sources
+from discoformer.experiments.oracles import CALIBRATED, PLAIN, SEED, Source, calibrated, sources
 from discoformer.experiments.pictures import curve, finish, panels
 from discoformer.experiments.summary import CORE, KDE, OURS, Line, Summary, every
 from discoformer.particles import BKW, Landau, integrate
@@ -75,7 +76,9 @@ def run(context: Context) -> Iterator[Job]:
         for size in (60, 120) if context.quick else SIZES:
             rivals = [name for name in RIVALS if name != "blob" or size <= LARGEST_BLOB]
             # a quadratic network takes part up to half of its largest n
-            for source in sources(context.networks.for_dim(dim, 2 * size), rivals, every=EVERY):
+            contestants = sources(context.networks.for_dim(dim, 2 * size), rivals, every=EVERY)
+            contestants.append(calibrated(context.networks.ours(), every=EVERY))
+            for source in contestants:
                 for seed in range(SEED, SEED + context.seeds):
                     key = (dim, size, source.identity, seed)
                     yield Job.single(key, partial(errors, source, dim, size, seed, steps))
@@ -94,8 +97,8 @@ def summary(rows: Rows, ours: str) -> Summary:
         for dim in STARTS:
             for size in rows.where(d=dim).numbers("n"):
                 at = rows.where(d=dim, n=size)
-                columns = {CORE: f"{CORE_NAME}{dim}", OURS: ours, "blob": "blob"}
-                columns |= {"Gaussian closure": "gaussian", KDE: "kde"}
+                columns = {CORE: f"{CORE_NAME}{dim}", OURS: f"{ours}, {CALIBRATED}", PLAIN: ours}
+                columns |= {"blob": "blob", "Gaussian closure": "gaussian", KDE: "kde"}
                 found = {column: score_error(at, method, times) for column, method in columns.items()}
                 what = f"{measure}, d={dim}, n={size}"
                 lines.append(Line(what, found))

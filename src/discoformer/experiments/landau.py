@@ -25,7 +25,7 @@ from torch import Tensor
 from discoformer.experiments.contestants import CORE_NAME
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Row, Rows
-from discoformer.experiments.oracles import CALIBRATED, SEED, Source, batches, calibrated, sources
+from discoformer.experiments.oracles import CALIBRATED, PLAIN, SEED, Source, batches, calibrated, sources
 from discoformer.experiments.pictures import GREY, curve, finish, panels
 from discoformer.experiments.summary import CORE, KDE, OURS, Claim, Line, Summary, every
 from discoformer.particles import (
@@ -50,7 +50,6 @@ RIVALS = ("kde", "blob", "gaussian", "sbtm")
 VALUES = ("sigma_11", "reference", "error", "momentum", "energy", "entropy_drop", "seconds_per_step")
 ROUNDS = 4  # of pairs per step of the reference
 EVERY = 25  # steps per fit of a network
-PLAIN = "ours, not calibrated"
 REPORTS = 20  # intervals between the times that are kept
 
 

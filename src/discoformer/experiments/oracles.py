@@ -13,11 +13,12 @@ from discoformer.particles.choices import choose_oracle, network_oracle
 from discoformer.particles.oracles import Oracle, as_oracle
 from discoformer.particles.sbtm import SBTM
 
-__all__ = ["BATCH", "CALIBRATED", "SEED", "Source", "batches", "calibrated", "sources"]
+__all__ = ["BATCH", "CALIBRATED", "PLAIN", "SEED", "Source", "batches", "calibrated", "sources"]
 
 SEED = 4_000_000  # of all particle experiments; the others and validation have their own
 BATCH = 5  # samples that run together
 CALIBRATED = "calibrated"
+PLAIN = "not calibrated"  # of ours, the title of a column
 
 
 class Source(NamedTuple):
