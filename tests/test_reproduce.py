@@ -3,7 +3,7 @@
 import csv
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,20 @@ from discoformer.baselines.mixtures import GaussianMixtureBIC
 from discoformer.checks import DataError
 from discoformer.cli import main
 from discoformer.comparison import PEERS
-from discoformer.experiments import NAMES, contestants, find, maps, provenance, relative_fisher, runtime
+from discoformer.experiments import (
+    NAMES,
+    contestants,
+    find,
+    heavy_tails,
+    large_n,
+    maps,
+    provenance,
+    quiver,
+    relative_fisher,
+    runtime,
+    score_vs_modes,
+    score_vs_n,
+)
 from discoformer.experiments.contestants import Networks, fingerprint
 from discoformer.experiments.dimension_100 import ORACLE
 from discoformer.experiments.entropy_fisher import by_default, plug_in
@@ -25,7 +38,7 @@ from discoformer.experiments.ledger import Ledger, Row, Rows
 from discoformer.experiments.once import Once
 from discoformer.experiments.ornstein_uhlenbeck import exact_values
 from discoformer.experiments.page import page_of, page_path
-from discoformer.experiments.settings import measure_errors
+from discoformer.experiments.settings import measure_errors, seed_of
 from discoformer.experiments.summary import GMM, KDE, OURS, PUBLISHED, Line, Summary, every
 from discoformer.fields import Estimate, Field, Method
 from discoformer.functionals import entropy, fisher_information
@@ -95,6 +108,14 @@ def test_runs_and_goes_on_where_it_stopped(
     assert page_of(out) == page_of(out) == (tmp_path / "results.md").read_text(encoding="utf-8")
     summary = experiment.summary(rows, OUR_NAME)
     assert any(not np.isnan(line.found.get(OURS, np.nan)) for line in summary.lines)
+
+    for keep in (*({method} for method in rows.entries("method")), set(rows.entries("method")) - {OUR_NAME}):
+        part = Rows(row for row in rows if row.key["method"].partition("@")[0] in keep)
+        told = experiment.summary(part, OUR_NAME)
+        told.table(OUR_NAME)
+        told.worse(OUR_NAME)
+        judged = [claim.evidence for claim in told.claims if claim.holds is not None]
+        assert not any("–" in evidence for evidence in judged), "what was not measured is open"
 
 
 def test_an_interrupted_run_goes_on(
@@ -292,7 +313,87 @@ def test_summary_says_where_ours_is_worse() -> None:
 def test_claims() -> None:
     assert every("paper", "text", {}).holds is None
     assert every("paper", "text", {"a": (1.0, 1.0)}).holds is True
-    assert every("paper", "text", {"a": (0.0, 1.0), "b": (float("nan"), 1.0)}).holds is False
+    for missing in ((float("nan"), 1.0), (0.0, float("nan"))):
+        claim = every("paper", "text", {"a": (0.0, 1.0), "b": missing})
+        assert claim.holds is None and claim.evidence == "1 of 2; b: not measured"
+        assert every("paper", "text", {"a": (2.0, 1.0), "b": missing}).holds is False
+
+
+def error_rows(errors: dict[tuple[str, int, int, str], float], steps: int | None = None) -> Rows:
+    """One data set for each setting, d, n and method, with this sum of squared errors over a sum of one."""
+    return Rows(
+        Row(
+            {"setting": setting, "d": str(d), "n": str(n), "seed": str(seed_of(4)), "method": method}
+            | ({} if steps is None else {"steps": str(steps)}),
+            {"score_error": error, "score_square": 1.0, "score_mse": error, "log_density_mse": error},
+        )
+        for (setting, d, n, method), error in errors.items()
+    )
+
+
+def verdicts(summary: Summary, *words: str) -> list[bool | None]:
+    """Of the paper's claims that have all of these words."""
+    claims = [claim for claim in summary.claims if claim.whose == "paper"]
+    return [claim.holds for claim in claims if all(word in claim.text for word in words)]
+
+
+@pytest.mark.parametrize("last", [0.01, 0.03])
+def test_large_samples_are_judged_on_the_data_sets_of_the_core(last: float) -> None:
+    core = {("diagonal", 2, 2**k, "attention-d2"): error for k, error in ((12, 0.04), (14, 0.02), (16, last))}
+    kde = {("diagonal", 2, 2**k, "kde-scott"): 0.07 for k in (12, 14, 16)}
+    other = [Row({**row.key, "seed": "1"}, {**row.values, "score_error": 9.0}) for row in error_rows(kde)]
+    summary = large_n.EXPERIMENT.summary(Rows([*error_rows(core | kde), *other]), OUR_NAME)
+    assert verdicts(summary, "d=2", "falling") == [last < 0.02]
+    assert verdicts(summary, "d=10", "falling") == [None]
+    assert verdicts(summary, "half of its error") == [False], "0.04 of 0.07, not of 9"
+
+
+def test_more_modes_are_harder_and_no_jump_is_hidden() -> None:
+    def judged(error: Callable[[int], float]) -> list[bool | None]:
+        rows = {(f"diagonal k={k}", 2, 2048, "attention-d2"): error(k) for k in score_vs_modes.MODES}
+        return verdicts(score_vs_modes.EXPERIMENT.summary(error_rows(rows), OUR_NAME))
+
+    assert judged(lambda k: 1 + k) == [True, True]
+    assert judged(lambda k: 1 + k + 20 * (k > 10)) == [True, False]
+    assert judged(lambda k: 30 - k) == [False, True]
+
+
+def test_scaling_is_judged_in_n_and_in_d() -> None:
+    def judged(exponent: float, share: float) -> list[bool | None]:
+        core = {("k=3", d, n, f"attention-d{d}"): n**-exponent for d in (1, 10) for n in (128, 4096)}
+        kde = {
+            ("k=3", d, n, "kde-scott"): n**-exponent * (2.0 if d == 1 else share)
+            for d in (1, 10)
+            for n in (128, 4096)
+        }
+        scaled = {key: error * key[1] for key, error in (core | kde).items()}
+        return verdicts(score_vs_n.EXPERIMENT.summary(error_rows(scaled), OUR_NAME))
+
+    assert judged(0.5, 4.0) == [True, True, True]
+    assert judged(0.1, 4.0) == [True, False, True]
+    assert judged(0.5, 1.5) == [True, True, False]
+
+
+@pytest.mark.parametrize("adapted", [0.5, 2.0])
+def test_test_time_training_is_compared_on_the_same_samples(adapted: float) -> None:
+    plain = {("student", 2, 512, "attention-d2"): 1.5, ("student", 2, 512, "kde-scott"): 1.0}
+    rows = [*error_rows(plain, steps=0)]
+    for steps in (4, 8):
+        rows += error_rows({("student", 2, 512, "attention-d2"): adapted}, steps=steps)
+    rows += [Row({**rows[0].key, "seed": "1"}, {**rows[0].values, "score_mse": 99.0})]
+    summary = heavy_tails.EXPERIMENT.summary(Rows(rows), OUR_NAME)
+    assert verdicts(summary, "Laplace") == [None]
+    assert verdicts(summary, "8 steps") == verdicts(summary, "4 steps") == [adapted < 1]
+
+
+def test_sparse_regions_are_where_a_network_helps_most() -> None:
+    for sparse in (0.1, 0.9):
+        errors = {"attention-d2": (0.5, sparse), "kde-scott": (1.0, 1.0)}
+        rows = Rows(
+            Row({"n": "9", "seed": "0", "method": m}, dict(zip(quiver.PARTS, values, strict=True)))
+            for m, values in errors.items()
+        )
+        assert verdicts(quiver.EXPERIMENT.summary(rows, OUR_NAME)) == [True, sparse < 0.5]
 
 
 def test_rows_average_by_name_of_the_network() -> None:
@@ -470,12 +571,13 @@ def test_runtime_fits_the_larger_sizes() -> None:
     assert runtime.slope(times) == pytest.approx(1.5)
     assert np.isnan(runtime.slope({256.0: 1.0, 512.0: 2.0}))
     rows = Rows(
-        Row({"d": "2", "n": str(n), "repeat": "0", "method": method}, {"seconds": seconds})
+        Row({"d": str(dim), "n": str(n), "repeat": "0", "method": method}, {"seconds": seconds})
+        for dim in runtime.DIMS
         for n in (1024, 4096, runtime.OUT_OF_MEMORY)
         for method, seconds in (
             (OUR_NAME, n / 1e3),
             ("kde-scott", n**2 / 1e6),
-            (runtime.core_name(2), n**1.5 / 1e5),
+            (runtime.core_name(dim), n**1.5 / 1e5),
         )
     )
     claims = runtime.EXPERIMENT.summary(rows, OUR_NAME).claims

@@ -25,7 +25,7 @@ from discoformer.resolve import resolve
 __all__ = ["CORE_NAME", "CORE_SIZE", "Contestant", "Networks", "fingerprint", "model_label", "rival"]
 
 CORE_NAME = "attention-d"  # and the dimension: the names of the paper's core
-CORE_SIZE = 4096  # largest n that the core was trained on
+CORE_SIZE = 4096  # largest n that the core, quadratic in n, is usually asked at
 
 
 class Contestant(NamedTuple):
@@ -98,7 +98,7 @@ class Networks:
         return self.shipped(f"{CORE_NAME}{dim}", single=True)
 
     def for_dim(self, dim: int, size: int = 0) -> list[Contestant]:
-        """Our network and, up to the n it was trained on, the paper's core."""
+        """Our network and, up to `CORE_SIZE`, the paper's core."""
         core = self.core(dim) if size <= CORE_SIZE else None
         return [self.ours()] if core is None or core.label == self.label else [self.ours(), core]
 

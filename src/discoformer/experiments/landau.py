@@ -257,7 +257,8 @@ def figure(rows: Rows, context: Context) -> Figure:
             points = {float(t): at.where(method=method, time=f"{t:g}").mean("sigma_11") for t in times}
             curve(panel, points, method, markevery=4, markersize=4)
         title = case.replace("-", " molecules, d = " if "maxwell" in case else " collisions, d = ")
-        panel.set(title=f"{title.capitalize()}\n{start} start", xlabel="time", ylabel=r"$\Sigma_{11}$")
+        who = start.replace("gaussian", "Gaussian")
+        panel.set(title=f"{title.capitalize()}\n{who} start", xlabel="time", ylabel=r"$\Sigma_{11}$")
     return finish(picture, axes)
 
 

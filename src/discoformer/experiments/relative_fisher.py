@@ -20,7 +20,7 @@ from discoformer.experiments.entropy_fisher import FUNCTIONAL_SEED
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
 from discoformer.experiments.pictures import arrows, panels, title_of
-from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, columns, every, measured
+from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, columns, every
 from discoformer.fields import Method
 from discoformer.functionals import relative_fisher_information
 from discoformer.priors import LocationScaleMixture
@@ -116,7 +116,7 @@ def summary(rows: Rows, ours: str) -> Summary:
     return Summary(
         "relative error, %",
         lines,
-        [every("paper", text, measured(cases[CORE])), every("ours", text, cases[OURS])],
+        [every("paper", text, cases[CORE]), every("ours", text, cases[OURS])],
         reasons={GMM: "whose family holds the truth"},
     )
 

@@ -120,9 +120,8 @@ def summary(rows: Rows, ours: str) -> Summary:
                     small[what] = (found[KDE], found[CORE])
                 else:
                     large[what] = (found[CORE], found[KDE])
-        if not math.isnan(slopes[KDE]):
-            scaling[f"d={dim}"] = (slopes[CORE], slopes[KDE])
-            linear[f"d={dim}"] = (slopes[OURS], slopes[KDE] - 0.5)
+        scaling[f"d={dim}"] = (slopes[CORE], slopes[KDE])
+        linear[f"d={dim}"] = (slopes[OURS], slopes[KDE] - 0.5)
     return Summary(
         "seconds to fit and to give the score at all points (slope: of log seconds in log n)",
         lines,

@@ -143,7 +143,7 @@ def summary(rows: Rows, ours: str) -> Summary:
             "Emp-SD-KDE": by_size(at, "kde", "empirical"),
             KDE: by_size(at, "kde", "plain"),
         }
-        sizes = list(curves[KDE])
+        sizes = at.numbers("n")
         for size in (sizes[0], *sizes[4::3]):
             found = {column: points.get(size, math.nan) for column, points in curves.items()}
             lines.append(Line(f"{mixture}, n={size:g}", found))
@@ -153,12 +153,15 @@ def summary(rows: Rows, ours: str) -> Summary:
         if direct:
             first = sizes[0]
             rivals = (curves[CORE], by_size(at, core, "autograd"), curves["Emp-SD-KDE"], curves[KDE])
-            small[mixture] = (direct[first], least(*(points.get(first, math.nan) for points in rivals)))
+            small[mixture] = (
+                direct.get(first, math.nan),
+                least(*(points.get(first, math.nan) for points in rivals)),
+            )
             steeper[mixture] = (slope(curves[CORE]), slope(direct))
         for size in sizes:
             for rule in RULES:
                 empirical = by_size(at, "kde", "empirical", (rule,)).get(size, math.nan)
-                rival = least(curves[KDE][size], empirical)
+                rival = least(curves[KDE].get(size, math.nan), empirical)
                 what = f"{mixture}, {rule} rule, n={size:g}"
                 for method, cases in ((core, core_cases), (ours, our_cases)):
                     points = by_size(at, method, "score", (rule,))

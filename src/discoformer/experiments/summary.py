@@ -129,25 +129,24 @@ def columns(dim: int, ours: str, gmm: str = "gmm-diag") -> dict[str, str]:
 
 
 def every(whose: Whose, text: str, cases: Mapping[str, tuple[float, float]]) -> Claim:
-    """The claim value <= bound for all of the named cases; a NaN keeps no bound.
+    """The claim value <= bound for all of the named cases; it is open while one of them has a NaN.
 
     >>> claim = every("ours", "below one", {"n=1": (0.5, 1.0), "n=2": (2.0, 1.0)})
     >>> claim.holds, claim.evidence
     (False, '1 of 2; n=2: 2 > 1')
     """
-    if not cases:
+    known = {name: case for name, case in cases.items() if not any(map(math.isnan, case))}
+    if not known:
         return Claim(whose, text, None, "not measured")
-    failed = {name: case for name, case in cases.items() if not case[0] <= case[1]}
-    kept = f"{len(cases) - len(failed)} of {len(cases)}"
-    if not failed:
-        name, (value, bound) = max(cases.items(), key=lambda item: item[1][0] - item[1][1])
-        return Claim(whose, text, True, f"{kept}; closest {name}: {number(value)} <= {number(bound)}")
-    name, (value, bound) = max(failed.items(), key=lambda item: _excess(*item[1]))
-    return Claim(whose, text, False, f"{kept}; {name}: {number(value)} > {number(bound)}")
-
-
-def _excess(value: float, bound: float) -> float:
-    return math.inf if math.isnan(value) else value - bound
+    failed = {name: case for name, case in known.items() if case[0] > case[1]}
+    kept = f"{len(known) - len(failed)} of {len(cases)}"
+    name, (value, bound) = max((failed or known).items(), key=lambda item: item[1][0] - item[1][1])
+    if failed:
+        return Claim(whose, text, False, f"{kept}; {name}: {number(value)} > {number(bound)}")
+    if len(known) < len(cases):
+        missing = next(name for name in cases if name not in known)
+        return Claim(whose, text, None, f"{kept}; {missing}: not measured")
+    return Claim(whose, text, True, f"{kept}; closest {name}: {number(value)} <= {number(bound)}")
 
 
 def measured(cases: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:

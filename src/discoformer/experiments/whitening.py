@@ -1,8 +1,9 @@
 """Table 6: the same network with and without whitening, inside and beyond its training scales.
 
 Gaussian mixtures in d = 1 whose location and scale are log-uniform: in [0.1, 10] as in training ("ID"),
-in [10, 1000] beyond it ("OOD"); n = 1024, at the sample points.  The paper names no ranges.  The networks
-are those of the recipes `ablation-whiten` and `ablation-identity`, equal but for the frame.
+in [10, 1000] beyond it ("OOD"), at the sample points.  The paper names no ranges.  The networks are those of
+the recipes `ablation-whiten` and `ablation-identity`, equal but for the frame; n = 1024 is the largest of
+their training (the paper's is 2048).
 """
 
 from __future__ import annotations
@@ -78,12 +79,12 @@ def run(context: Context) -> Iterator[Job]:
 
 def summary(rows: Rows, ours: str) -> Summary:
     lines = []
-    without, broken = {}, {}
+    better, broken = {}, {}
     for (name, value), published in PUBLISHED_ERRORS.items():
         at = rows.where(setting=name)
         columns = {
             CORE: WHITEN,
-            "core, no whitening": IDENTITY,
+            BARE: IDENTITY,
             OURS: ours,
             KDE: "kde-scott",
             GMM: "gmm-full",
@@ -95,12 +96,16 @@ def summary(rows: Rows, ours: str) -> Summary:
         if len(at.where(method=WHITEN)) and len(at.where(method=IDENTITY)):
             whitened, bare = found[CORE], found[BARE]
             if name == "ID":
-                without[label] = (whitened, bare)
+                better[label] = (whitened, bare)
             else:
                 broken[label] = (2 * whitened, bare)
     claims = [
-        every("paper", "in distribution, whitening is a modest improvement", without),
-        every("paper", "out of distribution, the network without whitening fails", broken),
+        every("paper", "in distribution, whitening is an improvement", better),
+        every(
+            "paper",
+            "out of distribution, the network without whitening fails (at least twice the error)",
+            broken,
+        ),
     ]
     return Summary(
         "mean squared error",
