@@ -127,7 +127,8 @@ def by_size(rows: Rows, method: str, variant: str, rules: Sequence[str] = RULES)
 def summary(rows: Rows, ours: str) -> Summary:
     lines = []
     core_cases: dict[str, tuple[float, float]] = {}
-    our_cases: dict[str, tuple[float, float]] = {}
+    our_cases: dict[str, dict[str, tuple[float, float]]] = {rule: {} for rule in RULES}
+    exact_cases: dict[str, tuple[float, float]] = {}
     slopes: dict[str, tuple[float, float]] = {}
     small: dict[str, tuple[float, float]] = {}
     steeper: dict[str, tuple[float, float]] = {}
@@ -163,7 +164,7 @@ def summary(rows: Rows, ours: str) -> Summary:
                 empirical = by_size(at, "kde", "empirical", (rule,)).get(size, math.nan)
                 rival = least(curves[KDE].get(size, math.nan), empirical)
                 what = f"{mixture}, {rule} rule, n={size:g}"
-                for method, cases in ((core, core_cases), (ours, our_cases)):
+                for method, cases in ((core, core_cases), (ours, our_cases[rule]), ("exact", exact_cases)):
                     points = by_size(at, method, "score", (rule,))
                     if size in points:
                         cases[what] = (points[size], rival)
@@ -172,7 +173,8 @@ def summary(rows: Rows, ours: str) -> Summary:
         every("paper", text, core_cases),
         every("paper", "at the smallest n the Transformer's own density has the least error", small),
         every("paper", "but its error falls more slowly with n than that of SD-KDE (slopes)", steeper),
-        every("ours", text, our_cases),
+        *(every("ours", f"{text} ({rule} rule)", cases) for rule, cases in our_cases.items()),
+        every("ours", "for comparison, so has SD-KDE with the exact score (both rules)", exact_cases),
         every("ours", "and its error falls faster with n than KDE's (slopes)", slopes),
     ]
     return Summary(
