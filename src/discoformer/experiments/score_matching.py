@@ -118,11 +118,12 @@ def figure(rows: Rows, context: Context) -> Figure:
     for method in rows.entries("method"):
         error = 100 * rows.where(method=method).mean("new_error")
         places[method] = (median_seconds(rows, method), error)
-    for loss in LOSSES:
+    for loss, side in zip(LOSSES, ("left", "right"), strict=True):  # numbers apart: on either side
         trained = {name: place for name, place in places.items() if name.startswith(loss)}
         curve(axes, dict(trained.values()), loss, f"{loss} score matching", markersize=8)
         for name, place in trained.items():
-            axes.annotate(name.partition("-")[2], place, (5, 5), textcoords="offset points", fontsize=8)
+            label, shift = name.partition("-")[2], (7, 5) if side == "left" else (-7, 5)
+            axes.annotate(label, place, shift, textcoords="offset points", fontsize=8, ha=side)
     for method, place in places.items():
         if not method.startswith(LOSSES):
             curve(axes, dict([place]), method, linestyle="none", markersize=8)
