@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from common import STEP, gmm_setting, make_parser, percent, session
 from sklearn.mixture import GaussianMixture
 
@@ -33,7 +34,6 @@ def oracle_errors(dim: int, size: int, seed: int, modes: int) -> tuple[float, fl
     data = next(gmm_datasets(dim, size, 1, seed, modes=(modes,), prior=PRIOR))
     law = data.distribution
     assert isinstance(law, LocationScaleMixture)
-    points, exact = data.context.numpy(), data.truth.score.numpy()
     fit = GaussianMixture(
         modes,
         covariance_type="diag",
@@ -42,10 +42,11 @@ def oracle_errors(dim: int, size: int, seed: int, modes: int) -> tuple[float, fl
         precisions_init=law.std.reshape(modes, dim).numpy() ** -2.0,
         max_iter=1000,
         tol=1e-6,
-    ).fit(points)
-    pull = (fit.means_ - points[:, None]) / fit.covariances_
-    score = (fit.predict_proba(points)[..., None] * pull).sum(1)
-    return float(((score - exact) ** 2).sum()), float((exact**2).sum())
+    ).fit(data.context.numpy())
+    parameters = (fit.weights_, fit.means_, np.sqrt(fit.covariances_))
+    found = LocationScaleMixture(*map(torch.from_numpy, parameters)).score(data.context)
+    exact = data.truth.score
+    return float((found - exact).square().sum()), float(exact.square().sum())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
