@@ -1,10 +1,12 @@
 """Measurements on disk, and the claims that summaries judge by them."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from discoformer.checks import DataError
 from discoformer.experiments import (
@@ -15,8 +17,9 @@ from discoformer.experiments import (
     score_vs_n,
 )
 from discoformer.experiments.ledger import Ledger, Row, Rows
-from discoformer.experiments.settings import seed_of
+from discoformer.experiments.settings import gmm_setting, measure_errors, seed_of
 from discoformer.experiments.summary import GMM, KDE, OURS, PUBLISHED, Line, Summary, every
+from discoformer.fields import Field, Method
 
 OUR_NAME = "default"
 
@@ -158,3 +161,19 @@ def test_rows_average_by_name_of_the_network() -> None:
     assert rows.where(method="net").standard_error("error") == pytest.approx(1.0)
     assert rows.numbers("n") == [8, 16] and rows.entries("method") == ["net", "kde"]
     assert np.isnan(rows.where(n=4).mean("error"))
+
+
+def test_a_failed_fit_misses_its_bar_and_a_missing_one_leaves_it_open(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    case = gmm_setting("diagonal", 2, 20, modes=(1,)).draw(0)
+
+    class Refusing(Method):
+        def _fit(self, context: torch.Tensor, weights: torch.Tensor | None) -> Field:
+            raise DataError("no")
+
+    failed = measure_errors(Refusing(), case, "a label")
+    assert "a label: failed: no" in capsys.readouterr().err
+    assert failed["score_error"] / failed["score_square"] == math.inf
+    assert every("ours", "below", {"n=1": (failed["score_mse"], 1.0), "n=2": (0.5, 1.0)}).holds is False
+    assert every("ours", "below", {"n=1": (math.nan, 1.0), "n=2": (0.5, 1.0)}).holds is None

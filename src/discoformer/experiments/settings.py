@@ -113,14 +113,18 @@ def gmm_setting(
 
 
 def measure_errors(method: Method, case: Case, label: str) -> dict[str, float]:
-    """Errors of one fit, by the names of `ERRORS`; one that cannot be fitted has NaN, and a line says so."""
+    """Errors of one fit, by the names of `ERRORS`; infinite if there is none, and a line says so.
+
+    Not NaN: that is what was not measured, and leaves a claim open, where a failed fit must not.
+    """
     start = time.perf_counter()
     try:
         with torch.no_grad():
             estimate = method.fit(case.context).estimate(case.queries)
     except DataError as error:
         print(f"{label}: failed: {error}", file=sys.stderr)
-        return dict.fromkeys(ERRORS, math.nan)
+        square = float(case.truth.score.square().sum())  # finite, so that ratios are infinite too
+        return dict.fromkeys(ERRORS, math.inf) | {"score_square": square}
     seconds = time.perf_counter() - start
     errors = Errors()
     errors.add(estimate, case.truth)

@@ -129,7 +129,7 @@ def columns(dim: int, ours: str, gmm: str = "gmm-diag") -> dict[str, str]:
 
 
 def every(whose: Whose, text: str, cases: Mapping[str, tuple[float, float]]) -> Claim:
-    """The claim value <= bound for all of the named cases; it is open while one of them has a NaN.
+    """The claim value <= bound for all of the named cases; it is open while one was not measured (NaN).
 
     >>> claim = every("ours", "below one", {"n=1": (0.5, 1.0), "n=2": (2.0, 1.0)})
     >>> claim.holds, claim.evidence
