@@ -189,9 +189,9 @@ def session(args: argparse.Namespace) -> Iterator[Session]:
 
 
 def best_peer(errors: dict[str, Pooled]) -> str:
-    """The peer with the least relative score error; that of one that failed is infinite."""
+    """The peer with the least relative score error; NaN, from a fit that overflowed, comes last."""
     found = {name: pooled.relative for name, pooled in errors.items() if name != "ours"}
-    return min(found, key=found.__getitem__)
+    return min(found, key=lambda name: (math.isnan(found[name]), found[name]))
 
 
 def ratio(ours: Pooled, theirs: Pooled) -> tuple[float, float]:
