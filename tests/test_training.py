@@ -142,6 +142,7 @@ def test_recipe_errors_say_what_is_wrong(tmp_path: Path) -> None:
     for line, message in (
         ("lr: 1e-3", "lr is not a number: '1e-3'"),
         ("size_steps: power_of_two", "not one of log-uniform, power-of-two"),
+        ("cycles: 3", "10 steps are not 3 cycles of equal length"),
     ):
         path.write_text(YAML.replace("STEPS", "10") + line)
         with pytest.raises(DataError, match=message):
@@ -158,6 +159,21 @@ def test_weights_that_do_not_fit_the_recipe_are_refused(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint at all")
     with pytest.raises(DataError, match="is damaged"):
         Trainer(RECIPE, tmp_path).resume()
+
+
+def test_a_run_that_ended_goes_on_with_one_cycle_more(tmp_path: Path) -> None:
+    """The first cycle of two is the whole run of one, so its checkpoint is where the longer run goes on."""
+    first = Trainer(replace(RECIPE, steps=6), tmp_path)
+    while first.step < 6:
+        first.train_step()
+    first.save()
+    longer = Trainer(replace(RECIPE, steps=12, cycles=2), tmp_path)
+    unbroken = Trainer(replace(RECIPE, steps=12, cycles=2), tmp_path / "unbroken")
+    longer.resume()
+    for trainer in (longer, unbroken):
+        while trainer.step < 12:
+            trainer.train_step()
+    torch.testing.assert_close(parameters(longer), parameters(unbroken), rtol=1e-5, atol=1e-6)
 
 
 def command(config: Path, *options: str) -> list[str]:

@@ -35,6 +35,8 @@ class Recipe:
     slots, refinements : ranges drawn per batch (mixture core only)
     alpha : weight of the log density in the loss alpha * density + (1 - alpha) * score
     steps, warmup, decay : length of the run and of the two ramps of the learning rate, in steps
+    cycles : how often the ramps are run through, each time in an equal part of the steps: a run that ended
+        while its error still fell goes on with one cycle more, from its last checkpoint
     lr, weight_decay, clip : AdamW and the gradient norm it is clipped to
     average : decay of the weights' running average, which is what is validated and shipped
     seed : of the random start and of all draws
@@ -60,6 +62,7 @@ class Recipe:
     steps: int = 10_000
     warmup: int = 100
     decay: int = 10_000
+    cycles: int = 1
     lr: float = 2e-3
     weight_decay: float = 1e-3
     clip: float = 1.0
@@ -102,4 +105,6 @@ def load_recipe(path: str | Path) -> Recipe:
     recipe = Recipe(**values)
     if recipe.size_steps not in SIZE_STEPS:
         raise DataError(f"{path}: size_steps {recipe.size_steps!r} is not one of {', '.join(SIZE_STEPS)}")
+    if recipe.cycles < 1 or recipe.steps % recipe.cycles:
+        raise DataError(f"{path}: {recipe.steps} steps are not {recipe.cycles} cycles of equal length")
     return recipe

@@ -11,12 +11,12 @@ of a step depend on seed, rank and step alone, so a resumed run continues the cu
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import math
 import os
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +40,19 @@ __all__ = ["Trainer", "learning_rate"]
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
-    """Linear warm-up, constant, linear decay to a thousandth over the last ``decay`` steps.
+    """Linear warm-up, constant, linear decay to a thousandth over the last ``decay`` steps, in every cycle.
 
     >>> recipe = Recipe("x", {}, "whiten", {}, steps=1000, warmup=10, decay=500, lr=1.0)
     >>> [round(learning_rate(recipe, step), 3) for step in (0, 9, 400, 750, 999)]
     [0.1, 1.0, 1.0, 0.5, 0.002]
+    >>> recipe = dataclasses.replace(recipe, steps=2000, cycles=2)
+    >>> [round(learning_rate(recipe, step), 3) for step in (750, 999, 1000, 1400, 1999)]
+    [0.5, 0.002, 0.1, 1.0, 0.002]
     """
+    length = recipe.steps // recipe.cycles
+    step %= length
     rise = min(1.0, (step + 1) / max(1, recipe.warmup))
-    fall = min(1.0, (recipe.steps - step) / max(1, recipe.decay))
+    fall = min(1.0, (length - step) / max(1, recipe.decay))
     return recipe.lr * min(rise, max(fall, 1e-3))
 
 
@@ -200,14 +205,14 @@ class Trainer:
 
     def card(self) -> Card:
         """The card of the averaged weights as they are now."""
-        recipe = self.recipe
+        recipe, minutes = self.recipe, round(self.seconds / 60, 1)
         return Card(
             core=recipe.core,
             frame=recipe.frame,
             prior=recipe.prior,
             dims=(min(recipe.dims), max(recipe.dims)),
             sizes=recipe.sizes,
-            record={"recipe": asdict(recipe), "steps": self.step, "minutes": round(self.seconds / 60, 1)},
+            record={"recipe": dataclasses.asdict(recipe), "steps": self.step, "minutes": minutes},
         )
 
     def save(self) -> None:
