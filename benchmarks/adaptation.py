@@ -48,7 +48,7 @@ def changes(network: Network, setting: Setting, datasets: int, steps: int) -> np
 
 def table(run: Session, size: int) -> None:
     """One row per family."""
-    assert isinstance(run.model, Network)
+    assert isinstance(run.model, Network)  # main has seen to it
     steps = STEPS.get(run.label, USUAL_STEPS)
     rows = []
     for name in ASKED.get(run.label, FAMILIES):
@@ -67,11 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = make_parser(__doc__)
     parser.set_defaults(model=None)
     args = parser.parse_args(argv)
+    if args.peers:
+        parser.error("peers are not trained on what they are asked about")
     status = 0
     for name in MODELS if args.model is None else [args.model]:
         one = copy.copy(args)
         one.model = name
         with session(one) as run:
+            if not isinstance(run.model, Network):
+                parser.error(f"{name}: steps are taken by one network, not a stack: give a member to --model")
             table(run, 64 if args.quick else 512)
             status |= run.verdict()
     return status

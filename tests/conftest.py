@@ -1,4 +1,4 @@
-"""Shared fixtures: models that are small, random and on disk, so that no test rests on trained weights."""
+"""Shared fixtures: models that are small, random and on disk; trained weights are for test_shipped."""
 
 from pathlib import Path
 

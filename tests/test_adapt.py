@@ -1,6 +1,7 @@
 """Test-time training lowers its loss on a copy, and commutes with what the frame takes out."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from discoformer.models.attention import AttentionConfig, AttentionCore
 from discoformer.models.folds import by_radius, hold_out
 from discoformer.models.mixture import MixtureConfig, MixtureCore
 from discoformer.models.network import Network
+from discoformer.models.stack import Stack
 
 LIFT = pytest.mark.parametrize("lift", [False, True])
 
@@ -117,6 +119,10 @@ def test_adapts_inside_no_grad_and_from_arrays():
 def test_bad_input_is_refused():
     with pytest.raises(DataError, match="NaN"):
         adapt_consistency(tiny(), sample(30, 2).log().log())
+    with pytest.raises(DataError, match="steps = -1"):
+        adapt_consistency(tiny(), sample(30, 2), steps=-1)
+    with pytest.raises(DataError, match="lr = 0"):
+        adapt_consistency(tiny(), sample(30, 2), lr=0.0)
     with pytest.raises(TypeError, match="Linear is the gradient of its density already"):
         adapt_consistency(Network(torch.nn.Linear(2, 2), "whiten"), sample(30, 2))
 
@@ -129,11 +135,15 @@ def held_out(network: Network, context: Tensor) -> float:
     return total / len(context)
 
 
-def test_likelihood_adaptation_raises_the_held_out_likelihood_of_a_copy() -> None:
+def tiny_mixture() -> Network:
     torch.manual_seed(0)
     core = MixtureCore(MixtureConfig(layers=1, width=8, heads=2, slots=4, refinements=0))
     torch.nn.init.normal_(core.layers[0].decide.weight, std=0.5)
-    network = Network(core.double(), "whiten").requires_grad_(False)
+    return Network(core.double(), "whiten").requires_grad_(False)
+
+
+def test_likelihood_adaptation_raises_the_held_out_likelihood_of_a_copy() -> None:
+    network = tiny_mixture()
     before = copy.deepcopy(network.state_dict())
     context = sample(80, 2)
     adapted = adapt_likelihood(network, context, steps=12, lr=1e-2)
@@ -142,6 +152,33 @@ def test_likelihood_adaptation_raises_the_held_out_likelihood_of_a_copy() -> Non
     assert not any(p.requires_grad for p in adapted.parameters())
 
 
+def test_likelihood_adaptation_commutes_with_units_shift_and_order() -> None:
+    network, context = tiny_mixture(), sample(40, 2)
+    scale = torch.tensor([30.0, 0.2], dtype=torch.float64)
+    moved = context * scale - 7
+    shuffled = moved[torch.randperm(40, generator=torch.Generator().manual_seed(0))]
+    plain = adapt_likelihood(network, context, steps=4, lr=1e-2).fit(context).score(context)
+    there = adapt_likelihood(network, shuffled, steps=4, lr=1e-2).fit(moved).score(moved)
+    torch.testing.assert_close(there * scale, plain, rtol=1e-6, atol=1e-8)
+    assert float((plain - network.fit(context).score(context)).abs().max()) > 1e-3  # it has moved at all
+
+
 def test_each_core_has_its_own_adaptation() -> None:
+    context = sample(20, 2)
+    for network, rule in ((tiny(), adapt_consistency), (tiny_mixture(), adapt_likelihood)):
+        chosen = adapt.adapt(network, context, steps=1)
+        for one, other in zip(chosen.parameters(), rule(network, context, steps=1).parameters(), strict=True):
+            assert torch.equal(one, other)
     with pytest.raises(TypeError, match="only the mixture core"):
-        adapt_likelihood(tiny(), sample(20, 2))
+        adapt_likelihood(tiny(), context)
+    with pytest.raises(DataError, match="at least 2"):
+        adapt_likelihood(tiny_mixture(), context, folds=1)
+
+
+def test_of_a_stack_the_members_are_adapted() -> None:
+    stack, context = Stack([tiny_mixture()]), sample(40, 2)
+    for rule in (adapt_consistency, adapt_likelihood, partial(adapt.adapt, steps=1)):
+        with pytest.raises(TypeError, match="adapt each member"):
+            rule(stack, context)
+    again = Stack([adapt.adapt(member, context, steps=1) for member in stack.members])
+    assert again.fit(context).score(context).shape == (40, 2)

@@ -9,7 +9,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from discoformer.checks import DataError
 from discoformer.models import attention
+from discoformer.models import fused as fused_attention
 from discoformer.models.attention import AttentionConfig, AttentionCore
+from discoformer.models.fused import attend
 
 LIFT = pytest.mark.parametrize("lift", [False, True])
 
@@ -38,6 +40,13 @@ def test_base_model_has_the_parameters_of_the_paper():
     for lift in (False, True):
         core = AttentionCore(AttentionConfig(dim=2, lift=lift))
         assert 780_000 < sum(p.numel() for p in core.parameters()) < 830_000
+
+
+def test_large_model_is_the_square_of_its_width_times_its_layers():
+    """A block has 4 w^2 of attention and 8 w^2 of feed-forward, and little beside."""
+    core = AttentionCore(AttentionConfig(dim=2, layers=6, width=256, feedforward=1024))
+    blocks = 6 * 12 * 256**2
+    assert blocks < sum(p.numel() for p in core.parameters()) < 1.01 * blocks
 
 
 @LIFT
@@ -89,7 +98,8 @@ def test_queries_do_not_see_one_another(lift):
 def test_chunked_is_whole(lift, fused, monkeypatch):
     core, context, queries = tiny(lift), points(2, 40, 2), points(2, 101, 2, seed=2)
     whole = core.read(core.encode(context), queries)
-    monkeypatch.setattr(attention, "_CHUNK_ELEMENTS", 2 * (6 * 16 + 2 * 32) * 13)
+    for module in (attention, fused_attention):
+        monkeypatch.setattr(module, "_CHUNK_ELEMENTS", 2 * (6 * 16 + 2 * 32) * 13)
     rows = []
     embed = core._embed
     monkeypatch.setattr(core, "_embed", lambda part: rows.append(part.shape[-2]) or embed(part))
@@ -166,7 +176,7 @@ def test_log_normalizer_is_logsumexp_with_its_gradient(kernel, weighted):
     )
     bias = weights.log()[:, None, None]
     with sdpa_kernel(kernel):
-        answer = attention._attend(query, keys, values, bias if weighted else None, 0.4, normalize=True)
+        answer = attend(query, keys, values, bias if weighted else None, 0.4, normalize=True)
     logits = torch.einsum("bhmc,bhnc->bhmn", query, keys) * 0.4 + bias
     direct = logits.softmax(-1) @ values, logits.logsumexp(-1)
     assert_same(answer, direct)
@@ -178,7 +188,7 @@ def test_log_normalizer_is_logsumexp_with_its_gradient(kernel, weighted):
 def test_log_normalizer_survives_far_queries():
     keys = points(1, 30, 4)
     query = torch.full((1, 1, 4), 1e4, dtype=torch.float64)
-    _, normalizer = attention._attend(query, keys, keys, None, 0.5, normalize=True)
+    _, normalizer = attend(query, keys, keys, None, 0.5, normalize=True)
     expected = (query / 2 @ keys.mT).logsumexp(-1) - math.log(30)
     assert expected.abs() > 1e3
     torch.testing.assert_close(normalizer, expected)
@@ -256,5 +266,19 @@ def test_wrong_dimension_is_refused():
     core = tiny(dim=2)
     with pytest.raises(DataError, match=r"2 column\(s\), the data have 3"):
         core.encode(points(20, 3))
-    with pytest.raises(DataError, match="multiple"):
-        AttentionCore(AttentionConfig(dim=2, width=10, heads=4))
+    with pytest.raises(DataError, match="this core has layers 0 to 1"):
+        core.attention_maps(points(20, 2), points(9, 2), layer=2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"width": 10, "heads": 4}, "not a multiple"),
+        ({"heads": 0}, "heads = 0"),
+        ({"layers": 0}, "layers = 0"),
+        ({"dropout": 1.0}, "dropout = 1.0"),
+    ],
+)
+def test_sizes_that_make_no_core_are_refused(sizes, message):
+    with pytest.raises(DataError, match=message):
+        AttentionCore(AttentionConfig(dim=2, **sizes))

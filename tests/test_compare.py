@@ -280,6 +280,8 @@ def benchmark_path(monkeypatch: pytest.MonkeyPatch) -> None:
         ("laws", ["laws", "laws_equivariance"]),
         ("timing", ["timing"]),
         ("few_rows", ["few_rows"]),
+        ("oracle_em", ["oracle_em"]),
+        ("adaptation", ["adaptation"]),
     ],
 )
 def test_benchmarks_run_and_resume(
@@ -301,19 +303,35 @@ def test_benchmarks_run_and_resume(
     arguments = ["--quick", "--model", str(model_path), "--results", str(tmp_path)]
     arguments += ["--exact", str(model_path)] if script == "laws" else []
     code, printed = module.main(arguments), capsys.readouterr().out
-    assert "bars met" in printed or script == "few_rows"  # it has none
+    assert "bars met" in printed or script in ("few_rows", "oracle_em")  # they have none
     assert code == ("MISSED" in printed)
     for table in tables:
         lines = (tmp_path / f"{table}.csv").read_text().splitlines()
         assert len(lines) > 1
         assert all(line.startswith("whiten@") for line in lines[1:])
-    if script in ("laws", "timing", "few_rows"):
+    if script in ("laws", "timing", "few_rows", "adaptation"):
         return  # nothing to resume: these are measured in one run
     before = {path: path.read_text() for path in tmp_path.iterdir()}
     for name in few:
         monkeypatch.setitem(PEERS, name, lambda: pytest.fail("measured again"))
     assert module.main(arguments) == code
     assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("script", ["laws", "timing", "few_rows", "adaptation"])
+def test_benchmarks_of_models_refuse_to_measure_peers(
+    script: str, benchmark_path: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        import_module(script).main(["--quick", "--peers"])
+    assert stopped.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_a_stack_is_not_adapted(benchmark_path: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        import_module("adaptation").main(["--quick", "--model", "default"])
+    assert "one network, not a stack" in capsys.readouterr().err
 
 
 def test_a_peer_far_behind_is_not_measured_on_the_largest_samples(

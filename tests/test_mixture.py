@@ -257,15 +257,29 @@ def test_density_integrates_to_one_in_five_dimensions_by_importance() -> None:
     assert float(ratio.mean()) == pytest.approx(1, abs=5 * error)
 
 
-def test_batch_equals_loop_and_weights_equal_repetition() -> None:
+def test_batch_equals_loop() -> None:
     net = network()
     x = torch.stack([sample(60, 2, seed) for seed in range(3)])
     batch = net.encode(x).log_density(x)
     for i in range(3):
         torch.testing.assert_close(net.encode(x[i]).log_density(x[i]), batch[i])
-    # Two of everything has the same shape but twice the evidence: only the count may differ.
-    weights = torch.ones(60, dtype=F64) * 7
-    torch.testing.assert_close(net.encode(x[0], weights).log_density(x[0]), batch[0])
+
+
+def test_equal_weights_are_no_weights() -> None:
+    net, x = network(), sample(60, 2)
+    weights = torch.full((60,), 7.0, dtype=F64)
+    torch.testing.assert_close(net.encode(x, weights).log_density(x), net.encode(x).log_density(x))
+
+
+def test_weights_are_repetitions_in_the_sums() -> None:
+    """Only the sums: weights are worth fewer points than as many rows, so what follows may differ."""
+    x, s = sample(60, 2), slots(4, 2)
+    counts = torch.arange(60) % 3
+    weights = (counts / counts.sum()).to(F64).unsqueeze(0)
+    repeated = lift(x.repeat_interleave(counts, 0)).unsqueeze(0)
+    torch.testing.assert_close(
+        slot_statistics(lift(x).unsqueeze(0), weights, s), slot_statistics(repeated, 1 / int(counts.sum()), s)
+    )
 
 
 def test_slots_and_refinements_are_chosen_at_run_time() -> None:
@@ -275,6 +289,17 @@ def test_slots_and_refinements_are_chosen_at_run_time() -> None:
     assert chosen.log_weight.shape == (5,)
     torch.testing.assert_close(chosen.mean, built.mean)
     torch.testing.assert_close(chosen.estimate(x).score, built.estimate(x).score)
+
+
+def test_sizes_that_make_no_mixture_are_refused() -> None:
+    core, x = network().core, sample(30, 2)
+    for wrong in ({"slots": 0}, {"slots": -3}, {"refinements": -1}):
+        with pytest.raises(DataError, match="at least 1 slot, 0 refinements"):
+            core.encode(x, **wrong)
+    with pytest.raises(DataError, match="0 layers"):
+        MixtureCore(MixtureConfig(layers=0))
+    with pytest.raises(DataError, match="64 is not a multiple of the 3 heads"):
+        MixtureCore(MixtureConfig(heads=3))
 
 
 def test_rows_of_weight_zero_do_not_count_in_the_moments() -> None:
@@ -376,5 +401,14 @@ def test_wrong_columns_are_refused() -> None:
         field.marginal([2])
     with pytest.raises(DataError, match="none is left"):
         field.conditional([0, 1], [0.0, 0.0])
+    for wrong in (0.5, [0.5, 1.0], []):
+        with pytest.raises(DataError, match="expected one for each of"):
+            field.conditional([0], wrong)
+    with pytest.raises(DataError, match="values are not numbers"):
+        field.conditional([0], ["a"])
+    with pytest.raises(DataError, match="values has a NaN"):
+        field.conditional([0], [math.nan])
+    with pytest.raises(DataError, match="needs one column, not 2"):
+        field.cdf(np.zeros((3, 2)))
     with pytest.raises(DataError, match="1 column"):
         field.estimate(np.zeros((3, 1)))

@@ -63,6 +63,26 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         load_model("nothing")
 
 
+class Trap:
+    """Unpickling it leaves a file behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Path.touch, (self.path,)
+
+
+def test_pickles_are_refused_and_not_opened(tmp_path: Path) -> None:
+    path, sprung = tmp_path / "weights.pt", tmp_path / "sprung"
+    torch.save({"weights": Trap(sprung)}, path)
+    with pytest.raises(DataError, match="not a safetensors file"):
+        load_model(path)
+    assert not sprung.exists()
+    torch.load(path, weights_only=False)
+    assert sprung.exists()  # the trap works
+
+
 def test_unknown_descriptions_are_refused() -> None:
     with pytest.raises(DataError, match="unknown core"):
         build_network({"kind": "magic"}, "whiten")
@@ -97,6 +117,17 @@ def test_registered_weights_and_stacks_load_by_name(own_registry: Path, model_pa
     assert list_models()["both"].core == {"kind": "stack", "members": ["one", "two"]}
     with pytest.raises(DataError, match="not shipped: three"):
         register_stack("more", ["one", "three"])
+
+
+def test_only_mixture_networks_are_registered_as_a_stack(own_registry: Path, model_path: Path) -> None:
+    register("one", model_path)
+    register_stack("single", ["one"])
+    before = (own_registry / "registry.json").read_text()
+    with pytest.raises(DataError, match="not shipped: two"):
+        register_stack("both", ["one", "two"])
+    with pytest.raises(DataError, match="not mixture networks: single"):
+        register_stack("both", ["one", "single"])
+    assert (own_registry / "registry.json").read_text() == before
 
 
 def test_weights_that_changed_or_are_gone_are_refused(own_registry: Path, model_path: Path) -> None:

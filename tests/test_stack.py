@@ -1,9 +1,12 @@
 """Stacking: weights by held-out likelihood, one mixture in the end."""
 
+import pytest
 import torch
 
+from discoformer.checks import DataError
 from discoformer.frames import Standardize
-from discoformer.models.folds import by_radius, hold_out
+from discoformer.models.attention import AttentionConfig, AttentionCore
+from discoformer.models.folds import Part, by_radius, hold_out
 from discoformer.models.lift import _pairs
 from discoformer.models.mixture import MixtureConfig, MixtureCore
 from discoformer.models.network import Network
@@ -80,6 +83,27 @@ def test_order_and_units_do_not_matter() -> None:
     moved = (x[torch.randperm(len(x))] - 5) * units
     before, after = stack.encode(x).log_density(x), stack.encode(moved).log_density((x - 5) * units)
     torch.testing.assert_close(after + units.log().sum(), before, rtol=1e-8, atol=1e-8)
+
+
+def test_order_does_not_matter_on_a_lattice() -> None:
+    """Many points are equally far from the center and from one another: no rule may look at rows."""
+    stack = Stack([member(False, 0), member(True, 1)])
+    side = torch.arange(-4, 5, dtype=F64)
+    x = torch.cartesian_prod(side, side)
+    shuffled = x[torch.randperm(len(x), generator=torch.Generator().manual_seed(0))]
+    torch.testing.assert_close(stack.encode(shuffled).log_density(x), stack.encode(x).log_density(x))
+
+
+def test_what_cannot_be_stacked_is_refused() -> None:
+    attention = AttentionCore(AttentionConfig(dim=2, layers=1, width=8, heads=2, feedforward=8))
+    for members in ([], [Network(attention, "whiten")], [Stack([member(False, 0)])]):
+        with pytest.raises(DataError, match="made of networks with the mixture core"):
+            Stack(members)
+    with pytest.raises(DataError, match="at least 2"):
+        Stack([member(False, 0)], folds=1)
+    for folds in (0, 1):
+        with pytest.raises(DataError, match="at least 2"):
+            hold_out(Part(sample(), None), folds)
 
 
 def test_samples_too_small_for_folds_have_equal_weights() -> None:

@@ -1,6 +1,7 @@
 """The factory: schedules, losses, resuming, several processes."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -11,13 +12,15 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from discoformer.checks import DataError
+from discoformer.cli import main
 from discoformer.fields import Estimate
 from discoformer.models.registry import load_model, read_card
 from discoformer.training.config import Recipe, load_recipe
-from discoformer.training.loop import Trainer
-from discoformer.training.loss import task_loss
+from discoformer.training.loop import ProgressLine, Trainer
+from discoformer.training.loss import Loss, task_loss
 from discoformer.training.tasks import draw_task, step_generator
 
 MIXTURE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 4}
@@ -100,6 +103,50 @@ def test_resumed_run_continues_the_unbroken_one(core: dict[str, object], tmp_pat
     assert torch.equal(parameters(second), parameters(unbroken))
 
 
+def test_average_follows_the_weights_by_its_recursion() -> None:
+    """mean <- keep * mean + (1 - keep) * weights, keep = min(average, (1 + step) / (20 + step))."""
+    trainer = Trainer(replace(RECIPE, average=0.08), Path("unused"))
+    expected = parameters(trainer)
+    for keep in (1 / 20, 0.08, 0.08):
+        trainer.train_step()
+        expected = keep * expected + (1 - keep) * parameters(trainer)
+    mean = torch.cat([p.flatten() for p in trainer.average.parameters()])
+    torch.testing.assert_close(mean, expected)
+    assert not torch.equal(mean, parameters(trainer))
+
+
+def test_gradients_are_clipped_and_steps_that_are_not_finite_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer = Trainer(replace(RECIPE, clip=1e-3), Path("unused"))
+    trainer.train_step()
+    assert trainer.running["norm"] > 1e-2
+    norm = torch.cat([p.grad.flatten() for p in trainer.network.parameters() if p.grad is not None]).norm()
+    torch.testing.assert_close(float(norm), 1e-3, rtol=1e-3, atol=0)
+    before, moved = parameters(trainer), trainer.optimizer.state_dict()["state"][0]["step"].clone()
+    loss = trainer.loss
+    monkeypatch.setattr(trainer, "loss", lambda task: Loss(*(part * math.nan for part in loss(task))))
+    trainer.train_step()
+    assert torch.equal(parameters(trainer), before)
+    assert trainer.optimizer.state_dict()["state"][0]["step"] == moved
+    assert trainer.step == 2
+    assert trainer.running["skipped"] > 0
+
+
+def test_progress_is_shown_on_terminals_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        line = ProgressLine("tiny", 100, enabled=True)
+        for step in range(1, 12):
+            line.show(step, {"score": 0.25, "skipped": 0.0})
+        line.close()
+        shown = capsys.readouterr().err
+        assert shown.count("\r") == terminal
+        assert ("tiny 10/100 score 0.2500" in shown) == terminal
+
+
 def test_training_lowers_the_loss_and_leaves_loadable_weights(tmp_path: Path) -> None:
     recipe = replace(RECIPE, steps=60, decay=30, dims=[2], prior={"name": "gmm"}, lr=5e-3)
     trainer = Trainer(recipe, tmp_path)
@@ -143,10 +190,61 @@ def test_recipe_errors_say_what_is_wrong(tmp_path: Path) -> None:
         ("lr: 1e-3", "lr is not a number: '1e-3'"),
         ("size_steps: power_of_two", "not one of log-uniform, power-of-two"),
         ("cycles: 3", "10 steps are not 3 cycles of equal length"),
+        ("steps: -10", "steps = -10 must be positive"),
+        ("steps: 10.5", "steps is not a whole number: 10.5"),
+        ("warmup: true", "warmup is not a whole number: True"),
+        ("lr: .nan", "lr = nan must be positive"),
+        ("fresh: -0.5", "fresh = -0.5 must not be negative"),
+        ("alpha: 1.5", "alpha = 1.5 must be between 0 and 1"),
+        ("sizes: [64, 16]", r"sizes = \(64, 16\): give two whole numbers from 2, the smaller one first"),
+        ("sizes: 64", "sizes = 64: give two whole numbers"),
+        ("{sizes: [16, 100], size_steps: power-of-two}", "are not powers of two"),
+        ("slots: [4, 2]", "the smaller one first"),
+        ("refinements: [-1, 2]", "whole numbers from 0"),
+        ("dims: []", "give a list of whole numbers from 1"),
+        ("report_sizes: [32, 0]", r"report_sizes = \[32, 0\]: give a list of whole numbers from 2"),
+        ("report_dims: 2", "report_dims = 2: give a list"),
+        ("name: ../elsewhere", "cannot name a folder"),
+        ("prior: gmm", "prior = 'gmm' is not a mapping"),
+        ("{core: {kind: attention, dim: 3}}", "is for dim 3 only, but dims and report_dims have 2"),
+        ("{core: {kind: attention, dim: 2}, slots: [2, 4]}", "slots and refinements are of the mixture core"),
     ):
-        path.write_text(YAML.replace("STEPS", "10") + line)
-        with pytest.raises(DataError, match=message):
+        recipe = {**yaml.safe_load(YAML.replace("STEPS", "10")), **yaml.safe_load(line)}
+        path.write_text(yaml.safe_dump(recipe))
+        with pytest.raises(DataError, match=message) as caught:
             load_recipe(path)
+        assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prior": {"name": "magic"}}, "'magic' is not one of gmm"),
+        ({"validation": {"name": "broad"}}, "validation prior must be a GMM prior"),
+        ({"frame": "sideways"}, "unknown frame"),
+        ({"core": {"kind": "attention", "dim": 2, "layers": 0}, "dims": [2]}, "layers = 0"),
+    ],
+)
+def test_a_run_that_would_fail_at_its_first_report_does_not_start(
+    change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        Trainer(replace(RECIPE, slots=None, refinements=None, **change), Path("unused"))  # type: ignore[arg-type]
+
+
+def test_options_out_of_range_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "r.yaml"
+    config.write_text(YAML.replace("STEPS", "10"))
+    for options, message in (
+        (["--minutes", "-1"], "--minutes -1"),
+        (["--report", "nan"], "--report nan"),
+        (["--threads", "0"], "--threads 0"),
+        (["--device", "abacus"], "device 'abacus' cannot be used"),
+        (["--resume"], "nothing to resume"),
+    ):
+        assert main(["train", str(config), "--runs", str(tmp_path / "runs"), *options]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_weights_that_do_not_fit_the_recipe_are_refused(tmp_path: Path) -> None:
@@ -156,6 +254,11 @@ def test_weights_that_do_not_fit_the_recipe_are_refused(tmp_path: Path) -> None:
         Trainer(wider, tmp_path).resume()
     with pytest.raises(DataError, match="of another core: size mismatch"):
         Trainer(replace(wider, start=str(tmp_path / "weights.safetensors")), tmp_path)
+    trainer = Trainer(RECIPE, tmp_path)
+    trainer.step = 12
+    trainer.save()
+    with pytest.raises(DataError, match="is at step 12, but the recipe ends at 6"):
+        Trainer(replace(RECIPE, steps=6), tmp_path).resume()
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint at all")
     with pytest.raises(DataError, match="is damaged"):
         Trainer(RECIPE, tmp_path).resume()
@@ -219,15 +322,19 @@ from discoformer.training.config import load_recipe
 from discoformer.training.loop import Trainer
 torch.set_num_threads(1)
 trainer = Trainer(load_recipe(sys.argv[1]), Path(sys.argv[2]))
-losses = [float(trainer.train_step().total.detach()) for _ in range(3)]
-weights = torch.cat([p.detach().flatten() for p in trainer.network.parameters()])
-torch.save((losses, weights), f"{sys.argv[2]}/rank{trainer.rank}.pt")
+def flat(tensors):
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+loss = float(trainer.train_step().total.detach())
+gradient = flat(p.grad for p in trainer.network.parameters())
+for _ in range(2):
+    trainer.train_step()
+torch.save((loss, gradient, flat(trainer.network.parameters())), f"{sys.argv[2]}/rank{trainer.rank}.pt")
 """
 
 
 def test_two_processes_share_parameters_but_not_seeds(tmp_path: Path) -> None:
     config = tmp_path / "r.yaml"
-    config.write_text(YAML.replace("STEPS", "10"))
+    config.write_text(YAML.replace("STEPS", "10") + "clip: 1.0e+6\n")  # what is clipped has lost its scale
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -239,7 +346,15 @@ def test_two_processes_share_parameters_but_not_seeds(tmp_path: Path) -> None:
         capture_output=True,
         timeout=300,
     )
-    (first, a), (second, b) = (torch.load(tmp_path / f"rank{rank}.pt") for rank in (0, 1))
-    assert torch.equal(a, b)
-    assert first != second  # different data on each rank
-    assert 0.1 < first[0] / second[0] < 10  # but on the same scale
+    ranks = [torch.load(tmp_path / f"rank{rank}.pt") for rank in (0, 1)]
+    alone = Trainer(load_recipe(config), tmp_path)
+    losses = [
+        alone.loss(draw_task(alone.recipe, alone.prior, step_generator(0, rank, 0))).total for rank in (0, 1)
+    ]
+    (sum(losses) / 2).backward()  # type: ignore[union-attr]
+    expected = torch.cat([p.grad.flatten() for p in alone.network.parameters() if p.grad is not None])
+    for own, (loss, gradient, _) in zip(losses, ranks, strict=True):
+        assert loss == pytest.approx(float(own.detach()), rel=1e-4)  # of its own data, not divided by two
+        torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-5)
+    assert ranks[0][0] != ranks[1][0]
+    assert torch.equal(ranks[0][2], ranks[1][2])  # the same weights after three steps

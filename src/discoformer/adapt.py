@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from discoformer.checks import check_context, check_weights
+from discoformer.checks import DataError, check_context, check_weights
 from discoformer.models.attention import AttentionCore, AttentionState
 from discoformer.models.folds import by_radius, hold_out
 from discoformer.models.mixture import MixtureCore
@@ -37,6 +37,8 @@ _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: wh
 def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) -> Network:
     """A copy of ``network`` after ``steps`` on the loss that its core has: consistency, or likelihood.
 
+    A stack, as the default model is, has no loss of its own: adapt each of its members and stack them again.
+
     Examples
     --------
     >>> from discoformer import load_model
@@ -44,7 +46,7 @@ def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) ->
     >>> adapt(load_model("mixture"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    rule = adapt_consistency if isinstance(network.core, AttentionCore) else adapt_likelihood
+    rule = adapt_consistency if isinstance(_core(network), AttentionCore) else adapt_likelihood
     return rule(network, context, weights, steps=steps)
 
 
@@ -103,11 +105,12 @@ def adapt_consistency(
     >>> adapt_consistency(Network(core, "whiten"), sample).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    if not isinstance(network.core, AttentionCore):
+    if not isinstance(_core(network), AttentionCore):
         raise TypeError(
             "only the attention core has two heads to make consistent: "
             f"the score of a {type(network.core).__name__} is the gradient of its density already"
         )
+    _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)
     points = check_context(context).detach().to(adapted.dtype)
     mass = check_weights(weights, points)
@@ -149,8 +152,9 @@ def adapt_likelihood(
     >>> adapt_likelihood(Network(core, "whiten"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    if not isinstance(network.core, MixtureCore):
+    if not isinstance(_core(network), MixtureCore):
         raise TypeError(f"only the mixture core is normalized, not {type(network.core).__name__}")
+    _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)
     points = check_context(context, min_rows=2 * folds).detach().to(adapted.dtype)
     mass = check_weights(weights, points)
@@ -167,6 +171,22 @@ def adapt_likelihood(
             (-(log_density * share).sum(-1).mean()).backward()
             optimizer.step()
     return _finish(adapted, network)
+
+
+def _core(network: Network) -> Any:
+    if not isinstance(network, Network):
+        raise TypeError(
+            f"a {type(network).__name__} is not a network: of a stack, adapt each member, "
+            "Stack([adapt(member, context, steps=8) for member in stack.members])"
+        )
+    return network.core
+
+
+def _check_steps(steps: int, lr: float) -> None:
+    if steps < 0:
+        raise DataError(f"steps = {steps} must not be negative")
+    if not lr > 0:
+        raise DataError(f"lr = {lr} must be positive")
 
 
 def _trainable_copy(network: Network) -> tuple[Network, Any]:

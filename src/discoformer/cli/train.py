@@ -46,6 +46,12 @@ def run(args: argparse.Namespace) -> None:
     from discoformer.training.config import load_recipe
     from discoformer.training.loop import Trainer
 
+    for option in ("minutes", "report"):
+        value = getattr(args, option)
+        if value is not None and not value >= 0:
+            raise DataError(f"--{option} {value:g}: give a number of minutes, not negative")
+    if args.threads is not None and args.threads < 1:
+        raise DataError(f"--threads {args.threads}: give a whole number from 1")
     recipe = load_recipe(args.config)
     folder = args.runs / recipe.name
     if not args.resume and (folder / "checkpoint.safetensors").exists():

@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
-from torch.nn.functional import scaled_dot_product_attention
 
 from discoformer.checks import DataError
 from discoformer.fields import Estimate
+from discoformer.models.fused import attend, logits_of
+from discoformer.models.kernel_heads import KernelHeads, Local
 
 __all__ = ["AttentionConfig", "AttentionCore", "AttentionState"]
 
@@ -87,20 +87,6 @@ class Stream(NamedTuple):
     local: Local | None = None
 
 
-class Local(NamedTuple):
-    """Local likelihood under the kernels of a layer, one a head.
-
-    Attributes
-    ----------
-    log_density : (..., heads, m)
-    score, shift : (..., heads, m, d), the shift leads from a point to the mean of what its kernel holds
-    """
-
-    log_density: Tensor
-    score: Tensor
-    shift: Tensor
-
-
 class AttentionCore(nn.Module):
     """Equivariant Transformer with a density head and a score head.
 
@@ -115,6 +101,11 @@ class AttentionCore(nn.Module):
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()
+        for key in ("dim", "layers", "width", "heads", "feedforward"):
+            if getattr(config, key) < 1:
+                raise DataError(f"{key} = {getattr(config, key)} of an attention core must be at least 1")
+        if not 0 <= config.dropout < 1:
+            raise DataError(f"dropout = {config.dropout} must be at least 0 and less than 1")
         if config.width % config.heads:
             raise DataError(f"width {config.width} is not a multiple of the {config.heads} heads")
         self.config = config
@@ -168,10 +159,19 @@ class AttentionCore(nn.Module):
 
         Returns
         -------
-        (..., layers, heads, m, n), or (..., heads, m, n) for one ``layer``
+        (..., layers, heads, m, n), or (..., heads, m, n) for one ``layer``, -1 for the last one
+
+        Examples
+        --------
+        >>> core = AttentionCore(AttentionConfig(dim=2, layers=2, width=16, heads=4, feedforward=32)).eval()
+        >>> core.attention_maps(torch.randn(100, 2), torch.randn(7, 2)).shape
+        torch.Size([2, 4, 7, 100])
         """
+        layers = range(len(self.blocks))
+        if layer is not None and layer not in range(-len(layers), len(layers)):
+            raise DataError(f"there is no layer {layer}: this core has layers 0 to {layers[-1]}")
+        wanted = layers if layer is None else [layers[layer]]
         state = self.encode(context)
-        wanted = range(len(self.blocks)) if layer is None else [range(len(self.blocks))[layer]]
         maps = []
         stream = Stream(self._embed(queries))
         for index, (block, kept) in enumerate(zip(self.blocks, state.memory, strict=True)):
@@ -220,7 +220,7 @@ class _Block(nn.Module):
         self.query = nn.Linear(width, width)
         self.key_value = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
-        self.kernel = _Kernel(config, layer) if config.lift else None
+        self.kernel = KernelHeads(config.dim, config.heads, width, layer) if config.lift else None
         self.feedforward_norm = nn.LayerNorm(width)
         self.feedforward = nn.Sequential(
             nn.Linear(width, config.feedforward), nn.GELU(), nn.Linear(config.feedforward, width)
@@ -240,7 +240,7 @@ class _Block(nn.Module):
             memory = (keys, values)
             if self.kernel is not None:
                 memory = self.kernel.remember(keys, values, points, places)
-        attended, normalizers = _attend(
+        attended, normalizers = attend(
             self._queries(normed, places), *memory, log_weights, self.scale, normalize=self.kernel is not None
         )
         own = attended[..., : hidden.shape[-1] // self.heads]
@@ -257,7 +257,7 @@ class _Block(nn.Module):
     def attention_map(self, stream: Stream, points: Tensor, memory: Memory) -> Tensor:
         """Softmax weights (..., heads, m, n) of a stream at points (..., m, d)."""
         query = self._queries(self.attention_norm(stream.hidden), self._places(points, stream))
-        return _logits(query, memory[0], None, self.scale).softmax(-1)
+        return logits_of(query, memory[0], None, self.scale).softmax(-1)
 
     def _places(self, points: Tensor, stream: Stream) -> Tensor:
         """Where the kernels see points (..., m, d): (..., heads or 1, m, d)."""
@@ -275,169 +275,8 @@ class _Block(nn.Module):
         return tensor.reshape(*tensor.shape[:-1], self.heads, -1).transpose(-3, -2)
 
 
-class _Kernel(nn.Module):
-    """The Gaussian kernels of a layer, one bandwidth h a head, as further columns of its attention.
-
-    With [x / h^2, -1 / 2h^2] beside a query and [y, |y|^2] beside a key the logits gain
-    -|x - y|^2 / 2h^2 up to a term of x alone; with [y, y^2] beside a value the output holds local moments.
-    Distances are between places: in the first layer the points, in the next ones where the mean shift of the
-    head has led them, so that layer by layer a kernel comes to hold a cluster, and nothing but it.
-    """
-
-    def __init__(self, config: AttentionConfig, layer: int) -> None:
-        super().__init__()
-        heads, dim = config.heads, config.dim
-        spread = torch.logspace(-1, 0, heads) * dim**0.5
-        self.log_bandwidth = nn.Parameter((spread if layer == 0 else spread / 2).log())
-        self.follow = nn.Parameter(torch.ones(heads)) if layer > 0 else None
-        self.log_prior = nn.Parameter(torch.zeros(heads))  # points' worth of h^2 in every variance
-        self.log_nu = nn.Parameter(torch.full((heads,), math.log(20.0)))  # degrees of freedom of the tails
-        self.density = nn.Linear(heads, config.width, bias=False)
-        self.moments = nn.Linear(3 * heads * dim, config.width, bias=False)
-
-    @property
-    def bandwidth(self) -> Tensor:
-        """(heads, 1, 1)."""
-        return self.log_bandwidth.exp()[:, None, None]
-
-    def remember(self, keys: Tensor, values: Tensor, points: Tensor, places: Tensor) -> Memory:
-        """Widen keys and values (..., heads, n, c) at points (..., n, d) to c + 2d columns."""
-        shape = (*keys.shape[:-1], points.shape[-1])
-        point, place = points.unsqueeze(-3).expand(shape), places.expand(shape)
-        key = torch.cat([keys, place, place.square().sum(-1, keepdim=True)], -1)
-        value = torch.cat([values, point, point.square()], -1)
-        return _widen(key, value.shape[-1]), value
-
-    def ask(self, query: Tensor, places: Tensor, scale: float) -> Tensor:
-        """Widen queries (..., heads, m, c) as the keys; ``scale`` multiplies all logits later."""
-        dim = places.shape[-1]
-        precision = 1 / (scale * self.bandwidth.square())
-        column = (places * precision).expand(*query.shape[:-1], dim)
-        lifted = torch.cat([query, column, (-0.5 * precision).expand(*query.shape[:-1], 1)], -1)
-        return _widen(lifted, query.shape[-1] + 2 * dim)
-
-    def forward(
-        self, moments: Tensor, normalizers: Tensor, points: Tensor, places: Tensor, log_total: Tensor
-    ) -> tuple[Tensor, Local]:
-        """What the stream (..., m, width) gains from local moments (..., heads, m, 2d), and the estimates.
-
-        Where the kernel holds few points their variance is shrunk towards h^2, and the score with it
-        towards that of the kernel estimate.  Tails are Student's: far from what a kernel holds, a Gaussian
-        that fits a part of a cluster would exaggerate without bounds.
-        """
-        mean, second = moments.chunk(2, -1)
-        square = self.bandwidth.square()
-        log_kernel = normalizers - 0.5 * (places.square().sum(-1) / square.squeeze(-1))
-        known = torch.sigmoid(log_kernel + log_total - self.log_prior.unsqueeze(-1)).unsqueeze(-1)
-        variance = torch.lerp(square, (second - mean.square()).clamp_min(0), known) + 1e-4 * square
-        shift = mean - points.unsqueeze(-3)
-        score = shift / variance
-        distance = (shift * score).sum(-1)  # squared, in units of the variance
-        nu, dim = self.log_nu.exp().unsqueeze(-1), points.shape[-1]
-        score = score * ((nu + dim) / (nu + distance)).unsqueeze(-1)
-        log_tail = 0.5 * (nu + dim) * torch.log1p(distance / nu)
-        log_density = log_kernel - 0.5 * variance.log().sum(-1) - log_tail
-        seen = torch.cat([shift / self.bandwidth, score, variance.log()], -1)
-        gain: Tensor = self.density(log_density.mT) + self.moments(seen.transpose(-3, -2).flatten(-2))
-        return gain, Local(log_density, score, shift)
-
-
 def _log_total(memory: Memory, log_weights: Tensor | None) -> Tensor:
     """Log of the number of points, the effective one if they are weighted; (..., 1, 1)."""
     if log_weights is None:
         return memory[0].new_full((1, 1), memory[0].shape[-2]).log()
     return -(2 * log_weights).logsumexp(-1)
-
-
-def _widen(tensor: Tensor, columns: int) -> Tensor:
-    """Fill up with zeros: the fused kernels want queries, keys and values of one width."""
-    return nn.functional.pad(tensor, (0, columns - tensor.shape[-1]))
-
-
-def _attend(
-    query: Tensor, keys: Tensor, values: Tensor, log_weights: Tensor | None, scale: float, *, normalize: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Attention output (..., heads, m, c) and, if asked to ``normalize``, log-normalizers (..., heads, m).
-
-    The normalizer is log sum_j w_j exp(logit_ij) with weights that sum to one, 1/n if none are given:
-    a mean, so that it says the same at every n.
-    """
-    batch = torch.broadcast_shapes(query.shape[:-3], keys.shape[:-3])
-
-    def flat(tensor: Tensor) -> Tensor:  # the fused kernels take exactly one batch dimension
-        return tensor.expand(*batch, *tensor.shape[-3:]).reshape(-1, *tensor.shape[-3:])
-
-    inputs = flat(query), flat(keys), flat(values), None if log_weights is None else flat(log_weights)
-    if not normalize:
-        attended = scaled_dot_product_attention(*inputs, scale=scale)
-        return attended.reshape(*batch, *attended.shape[1:]), None
-    # The public function keeps its log-normalizer to itself.  `torch.nn.attention.sdpa_kernel`,
-    # which turns the fused kernels off there (for second derivatives), turns them off here too.
-    fused = query.device.type == "cpu" and torch.backends.cuda.flash_sdp_enabled()
-    attention = _FusedAttention.apply if fused else _explicit_attention
-    attended, normalizers = attention(*inputs, scale)
-    if log_weights is None:
-        normalizers = normalizers - math.log(keys.shape[-2])
-    return attended.reshape(*batch, *attended.shape[1:]), normalizers.reshape(*batch, *normalizers.shape[1:])
-
-
-def _logits(query: Tensor, keys: Tensor, bias: Tensor | None, scale: float) -> Tensor:
-    logits = (query * scale) @ keys.mT
-    return logits if bias is None else logits + bias
-
-
-def _explicit_attention(
-    query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, scale: float
-) -> tuple[Tensor, Tensor]:
-    """Attention and logsumexp of the logits in plain operations, a bounded number of rows at a time."""
-    rows = max(1, _CHUNK_ELEMENTS // math.prod((*query.shape[:-2], keys.shape[-2])))
-    attended, normalizers = [], []
-    for part in query.split(rows, -2):
-        logits = _logits(part, keys, bias, scale)
-        normalizers.append(logits.logsumexp(-1))
-        attended.append((logits - normalizers[-1].unsqueeze(-1)).exp() @ values)
-    return torch.cat(attended, -2), torch.cat(normalizers, -1)
-
-
-class _FusedAttention(torch.autograd.Function):
-    """Attention and logsumexp by the fused CPU kernel, with the gradient of both.
-
-    The kernel's own backward knows the gradient of the output only: with weights p = softmax(logits),
-    values v, output o and its gradient g, the logits get p_ij (g_i . v_j - g_i . o_i).  A gradient u_i
-    of the logsumexp adds p_ij u_i.  It rides along as one more column: u in g, 1 in v and 0 in o.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, scale: float
-    ) -> tuple[Tensor, Tensor]:
-        output, normalizers = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            query, keys, values, attn_mask=bias, scale=scale
-        )
-        ctx.scale = scale
-        ctx.save_for_backward(query, keys, values, bias, output, normalizers)
-        return output, normalizers
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        query, keys, values, bias, output, normalizers = ctx.saved_tensors
-        outer, normalizer_gradient = gradients
-
-        def widen(tensor: Tensor, column: float) -> Tensor:
-            return nn.functional.pad(tensor, (0, 1), value=column)
-
-        outer = torch.cat([outer, normalizer_gradient.unsqueeze(-1)], -1)
-        widened = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-            outer,
-            widen(query, 0.0),
-            widen(keys, 0.0),
-            widen(values, 1.0),
-            widen(output, 0.0),
-            normalizers,
-            0.0,
-            False,
-            attn_mask=bias,
-            scale=ctx.scale,
-        )
-        return *(gradient[..., :-1] for gradient in widened), None, None

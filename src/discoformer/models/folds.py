@@ -54,6 +54,8 @@ def hold_out(part: Part, folds: int) -> tuple[Part, Part]:
     >>> seen.points[0].squeeze(-1).tolist()
     [1.0, 4.0, 2.0, 5.0]
     """
+    if folds < 2:
+        raise DataError(f"{folds} fold(s): give at least 2, one to hold out and one to fit")
     each = part.points.shape[-2] // folds
     if each == 0:
         raise DataError(f"{part.points.shape[-2]} points are too few for {folds} folds")

@@ -1,6 +1,8 @@
 """Where the slots start: farthest-point landmarks, a geometric rule without chance.
 
-Only distances decide, so permuting or rotating the sample cannot change the set that is chosen.
+Only distances decide, so permuting or rotating the sample cannot change the set that is chosen.  Among
+points that are equally far, as on a lattice, the first counts: who wants permutations exact there too puts
+the points into `radial_order` first, as `discoformer.models.stack` does.
 """
 
 from __future__ import annotations
@@ -101,7 +103,11 @@ def _choose(points: Tensor, count: int) -> Tensor:
 
 
 def landmark_spacing(landmarks: Tensor) -> Tensor:
-    """Mean distance (B,) from a landmark (B, M, d) to its nearest neighbour; sqrt(d) if alone."""
+    """Mean distance (B,) from a landmark (B, M, d) to its nearest neighbour; sqrt(d) if alone.
+
+    >>> landmark_spacing(torch.tensor([[[0.0], [1.0], [3.0], [5.0]]])).tolist()
+    [1.5]
+    """
     count, dim = landmarks.shape[1:]
     if count == 1:
         return torch.full_like(landmarks[:, 0, 0], math.sqrt(dim))

@@ -44,7 +44,12 @@ def coefficients(matrix: Tensor) -> Tensor:
 
 
 def moment_matrix(lifted: Tensor, dim: int) -> Tensor:
-    """Sums of h(x) h(x)' (..., d + 1, d + 1) from sums of phi(x) (..., (d+1)(d+2)/2)."""
+    """Sums of h(x) h(x)' (..., d + 1, d + 1) from sums of phi(x) (..., (d+1)(d+2)/2).
+
+    >>> points = torch.tensor([[2.0], [4.0]])
+    >>> moment_matrix(lift(points).sum(-1), 1).tolist()  # count, sum; sum, sum of squares
+    [[2.0, 6.0], [6.0, 20.0]]
+    """
     back = _pairs(dim, lifted.device).back
     return lifted.index_select(-1, back).reshape(*lifted.shape[:-1], dim + 1, dim + 1)
 
@@ -106,6 +111,10 @@ def natural_parameters(mean: Tensor, scale: Tensor) -> Natural:
     """Natural parameters of N(mean (..., d), scale (..., d, d)).
 
     With scale = L L' and W = L^-1 [-mean, I], the distance is |W h(x)|^2.
+
+    >>> standard = natural_parameters(torch.zeros(1), torch.eye(1))
+    >>> round(float(standard.theta @ lift(torch.tensor([[2.0]]))), 4)  # log N(2; 0, 1)
+    -2.9189
     """
     dim = mean.shape[-1]
     factor = torch.linalg.cholesky_ex(scale)[0]

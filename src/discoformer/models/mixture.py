@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from discoformer.checks import DataError
 from discoformer.fields import Estimate
 from discoformer.models.landmarks import landmark_spacing
 from discoformer.models.mixture_field import MixtureField
@@ -42,6 +43,9 @@ __all__ = ["MixtureConfig", "MixtureCore"]
 _LAST = 2  # refinements that see all points, however many
 _SCALARS = 7  # decisions of a slot beside merging and shrinkage
 _GATE = 5  # the place of the gate among them
+_FEATURES = 13  # invariants of a slot
+_AXIS_FEATURES = 2  # and those of an axis-aware core beside them
+_START_NU = 30.0  # degrees of freedom of the first slots: nearly Gaussian
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,9 @@ class Decision(NamedTuple):
     ----------
     merge : (B, M, M), rows sum to one: whose moments a slot takes
     pseudo_counts : (B, M, T), one per shrinkage target
-    log_inflation : (B, M), overall factor of the scale matrix
-    log_ridge : (B, M), variance of the isotropic target that knows no data
-    gate : (B, M), how much of the off-diagonals to keep; one unless ``axis``
+    log_inflation : (B, M), log of an overall factor of the scale matrix
+    log_ridge : (B, M), log variance of the isotropic target that knows no data
+    gate : (B, M), how much of the off-diagonals to keep; None, which keeps them, unless ``axis``
     log_share : (B, M), added to the log share to give the weight
     step : (B, M), how far the mean moves from where it was, one for all the way: beyond one is
         over-relaxation, which speeds up expectation-maximization where slots overlap
@@ -88,12 +92,26 @@ class Decision(NamedTuple):
 
 
 class MixtureCore(nn.Module):
-    """Context points to a Student-t mixture, in normalized coordinates."""
+    """Context points to a Student-t mixture, in normalized coordinates.
+
+    Examples
+    --------
+    >>> core = MixtureCore(MixtureConfig(layers=1, width=8, heads=2))
+    >>> mixture = core.encode(torch.randn(50, 3), slots=4)
+    >>> mixture.mean.shape, core.read(mixture, torch.zeros(2, 3)).score.shape
+    (torch.Size([4, 3]), torch.Size([2, 3]))
+    """
 
     field_type = MixtureField
 
     def __init__(self, config: MixtureConfig) -> None:
         super().__init__()
+        if config.layers < 1:
+            raise DataError(
+                f"{config.layers} layers: the last one's decisions form the slots, give at least 1"
+            )
+        if config.width % config.heads:
+            raise DataError(f"width {config.width} is not a multiple of the {config.heads} heads")
         self.config = config
         self.start = nn.Parameter(0.1 * torch.randn(config.width))
         self.start_log_spread = nn.Parameter(torch.zeros(()))  # of the first slots, relative to their spacing
@@ -124,14 +142,17 @@ class MixtureCore(nn.Module):
 
         Beyond `sample.MANY` points only the last refinements see them all.
         """
+        most = self.config.slots if slots is None else slots
+        rounds = self.config.refinements if refinements is None else refinements
+        if most < 1 or rounds < 0:
+            raise DataError(f"{most} slots and {rounds} refinements: give at least 1 slot, 0 refinements")
         few = sample.few()
         batch, size, dim = few.shape
-        count = max(1, min(slots or self.config.slots, size // 2))
-        rounds = self.config.refinements if refinements is None else refinements
+        count = max(1, min(most, size // 2))
 
         landmarks = few.landmarks(count)
         spread = landmark_spacing(landmarks) * self.start_log_spread.exp() / math.sqrt(2 * dim)
-        state = start_slots(landmarks, spread, nu=30.0)
+        state = start_slots(landmarks, spread, nu=_START_NU)
         latent = self.start.expand(batch, count, -1)
         for layer in self.layers:
             moments = moments_of(few.statistics(state), state)
@@ -156,7 +177,7 @@ class SlotLayer(nn.Module):
         width, heads = config.width, config.heads
         self.heads, self.axis = heads, config.axis
         self.targets = 6 if config.axis else 4
-        self.see = nn.Linear(width + 13 + 2 * config.axis, width)
+        self.see = nn.Linear(width + _FEATURES + _AXIS_FEATURES * config.axis, width)
         self.norm_attention = nn.RMSNorm(width)
         self.project = nn.Linear(width, 3 * width)
         self.pair_bias = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, heads))
@@ -194,7 +215,7 @@ class SlotLayer(nn.Module):
         return latent, self._decision(self.decide(self.norm_decide(latent)), attention, dim)
 
     def _features(self, moments: Moments, slots: Slots, total: Tensor) -> Tensor:
-        """Invariants of every slot (B, M, 13), or 15 with the axis ones."""
+        """Invariants of every slot (B, M, _FEATURES), and with ``axis`` the two axis ones."""
         dim = moments.mean.shape[-1]
         count = moments.share * total
         square = moments.mean.square().mean(-1)
@@ -288,16 +309,19 @@ def form_slots(moments: Moments, decision: Decision, before: Slots, total: Tenso
     share = moments.share
     pooled = (share[..., None, None] * moments.covariance).sum(-3, keepdim=True)
     count = share * total
-    kappa = decision.pseudo_counts.unbind(-1)  # T times (B, M)
+    # Pseudo-counts by target, each (B, M); the last two are there with a gate only.
+    to_pooled, to_own_ball, to_common_ball, to_ridge, *to_diagonals = decision.pseudo_counts.unbind(-1)
     own = covariance.diagonal(dim1=-2, dim2=-1) + rounding.unsqueeze(-1)  # (B, M, d)
     common = pooled.diagonal(dim1=-2, dim2=-1)  # (B, 1, d)
 
     factor = decision.log_inflation.exp() / (count + decision.pseudo_counts.sum(-1))
-    isotropic = kappa[1] * own.mean(-1) + kappa[2] * common.mean(-1) + kappa[3] * decision.log_ridge.exp()
+    isotropic = to_own_ball * own.mean(-1) + to_common_ball * common.mean(-1)
+    isotropic = isotropic + to_ridge * decision.log_ridge.exp()
     diagonal = (count * rounding + isotropic).unsqueeze(-1).expand_as(own)
-    scale = (factor * count)[..., None, None] * covariance + (factor * kappa[0])[..., None, None] * pooled
+    scale = (factor * count)[..., None, None] * covariance + (factor * to_pooled)[..., None, None] * pooled
     if decision.gate is not None:
-        diagonal = diagonal + kappa[4].unsqueeze(-1) * own + kappa[5].unsqueeze(-1) * common
+        to_own, to_common = to_diagonals
+        diagonal = diagonal + to_own.unsqueeze(-1) * own + to_common.unsqueeze(-1) * common
         eye = torch.eye(dim, dtype=mean.dtype, device=mean.device)
         scale = scale * (eye + decision.gate[..., None, None] * (1 - eye))
     scale = scale + torch.diag_embed(factor.unsqueeze(-1) * diagonal + eps)

@@ -22,6 +22,15 @@ class MixtureField(NetworkField):
 
     The parameters stay in normalized coordinates, where the arithmetic is safe whatever the units of
     the data; `weights`, `means` and `covariances` show them in the units of the data.
+
+    Examples
+    --------
+    >>> from discoformer import load_model
+    >>> field = load_model("mixture").fit(torch.randn(100, 3, dtype=torch.float64))
+    >>> field.marginal([2, 0]).dim, field.conditional([1], [0.5]).dim
+    (2, 2)
+    >>> bool(field.marginal([1]).cdf(torch.tensor([[100.0]])) > 0.999)
+    True
     """
 
     state: StudentMixture
@@ -56,15 +65,14 @@ class MixtureField(NetworkField):
         self._check(columns)
         if len(columns) >= self.dim:
             raise DataError("every column is given, none is left: leave at least one out")
-        row = torch.as_tensor(values, dtype=self.frame.center.dtype).unsqueeze(-2)
-        row = check_points(row, "values", dim=len(columns))
+        row = self._check_values(columns, values)
         mixture, frame = self._by_column()
         given = _part(frame, columns).normalize(row).squeeze(-2)
         rest = [c for c in range(self.dim) if c not in set(columns)]
         return replace(self, state=mixture.conditional(columns, given), frame=_part(frame, rest))
 
     def cdf(self, queries: Any) -> Tensor:
-        """Distribution function (..., m) at queries (..., m, 1), for one column."""
+        """Distribution function (..., m) at queries (..., m, 1), for one column; has no gradient."""
         points = check_points(queries, "queries", dim=self.dim)
         return self.state.cdf(self.frame.normalize(points.to(self.frame.center.dtype)))
 
@@ -75,6 +83,16 @@ class MixtureField(NetworkField):
             self.frame.inverse / unit.unsqueeze(-2), torch.zeros_like(self.frame.center)
         )
         return mixture, scaling_frame(self.frame.center, unit)
+
+    def _check_values(self, columns: Sequence[int], values: Any) -> Tensor:
+        """Values (..., k) as points (..., 1, k), in the type of the frame."""
+        try:
+            row = torch.as_tensor(values, dtype=self.frame.center.dtype)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"values are not numbers: {error}") from None
+        if row.shape[-1:] != (len(columns),):
+            raise DataError(f"values have shape {tuple(row.shape)}, expected one for each of {list(columns)}")
+        return check_points(row.unsqueeze(-2), "values")
 
     def _check(self, columns: Sequence[int]) -> None:
         wrong = [c for c in columns if not 0 <= c < self.dim]

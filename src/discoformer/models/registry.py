@@ -64,7 +64,11 @@ class Card:
 
 
 def build_network(core: dict[str, Any], frame: str) -> Network:
-    """A network with random weights from its description."""
+    """A network with random weights from its description.
+
+    >>> build_network({"kind": "attention", "dim": 2, "layers": 2}, "whiten").core.config.layers
+    2
+    """
     values = dict(core)
     kind = values.pop("kind", None)
     if frame not in FRAMES:
@@ -123,6 +127,12 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
     ----------
     name : a name of `list_models`, "default", or a path to a safetensors file
     dtype : floating type of weights and arithmetic; double precision unless asked otherwise
+
+    Examples
+    --------
+    >>> model = load_model("mixture")
+    >>> model.frame_name, model.dtype
+    ('whiten', torch.float64)
     """
     registry = _registry()
     key = str(name)
@@ -165,7 +175,11 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
 
 
 def list_models() -> dict[str, Card]:
-    """Names and cards of the shipped models."""
+    """Names and cards of the shipped models.
+
+    >>> list_models()["default"].core["members"]
+    ['mixture', 'mixture-axis']
+    """
     return {name: _card(entry) for name, entry in _registry().items()}
 
 
@@ -211,6 +225,9 @@ def register_stack(name: str, members: Sequence[str]) -> None:
     missing = [member for member in members if member not in _registry()]
     if missing:
         raise DataError(f"not shipped: {', '.join(missing)}")
+    others = [member for member in members if _card(_registry()[member]).core["kind"] != "mixture"]
+    if others:
+        raise DataError(f"not mixture networks: {', '.join(others)}; only their answers can be stacked")
     with replacing(_weights_folder() / _LIST) as listing:
         listing.write_text(_listing(name, {"members": list(members)}))
     _registry.cache_clear()

@@ -51,10 +51,21 @@ class Stack(nn.Module, Method):
     ----------
     members : networks with the mixture core
     folds : parts the context is cut into to weigh the members
+
+    Examples
+    --------
+    >>> from discoformer import load_model
+    >>> stack = Stack([load_model("mixture"), load_model("mixture-axis")])  # what "default" is
+    >>> stack.fit(torch.randn(100, 2)).score(torch.zeros(3, 2)).shape
+    torch.Size([3, 2])
     """
 
     def __init__(self, members: Sequence[Network], folds: int = 4) -> None:
         super().__init__()
+        if not members or not all(isinstance(m, Network) and m.streams for m in members):
+            raise DataError("a stack is made of networks with the mixture core, at least one")
+        if folds < 2:
+            raise DataError(f"{folds} fold(s): give at least 2, one to hold out and one to fit")
         self.members = cast("list[Network]", nn.ModuleList(members))
         self.folds = folds
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from discoformer.checks import DataError
 from discoformer.fields import Estimate, Field
 from discoformer.models.lift import lift, natural_parameters
 from discoformer.models.slots import least_logit, make_slots, student_log_density, weight_and_log
@@ -98,9 +99,8 @@ class StudentMixture(Field):
         )
         half = flat.nu[row, component] / 2
         gamma = torch._standard_gamma(half, generator=generator)
-        points = flat.mean[row, component] + (factor @ normal).squeeze(-1) * (half / gamma).sqrt().unsqueeze(
-            -1
-        )
+        stretch = (half / gamma).sqrt().unsqueeze(-1)
+        points = flat.mean[row, component] + (factor @ normal).squeeze(-1) * stretch
         result: Tensor = points.reshape(*batch, n, self.dim)
         return result
 
@@ -135,9 +135,9 @@ class StudentMixture(Field):
         )
 
     def cdf(self, queries: Tensor) -> Tensor:
-        """Distribution function (..., m) at queries (..., m, 1); one dimension only."""
+        """Distribution function (..., m) at queries (..., m, 1); one dimension only, no gradients."""
         if self.dim != 1:
-            raise ValueError(f"the distribution function needs one column, not {self.dim}: take a marginal")
+            raise DataError(f"the distribution function needs one column, not {self.dim}: take a marginal")
         from scipy.special import stdtr  # scikit-learn brings scipy; loading it costs, so only here
 
         standard = (queries - self.mean.mT) / self.scale[..., 0].mT.sqrt()  # (..., m, M)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ from discoformer.extras import require
 
 __all__ = ["Recipe", "load_recipe"]
 
-SIZE_STEPS = ("log-uniform", "power-of-two")
+_SIZE_STEPS = ("log-uniform", "power-of-two")
+_POSITIVE = ("tokens", "max_batch", "steps", "cycles", "lr", "clip")
+_NOT_NEGATIVE = ("fresh", "second", "warmup", "decay", "weight_decay", "seed")
+_SHARES = ("alpha", "average")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training run.
+    """One training run; values that could not be trained with are refused at once, not hours later.
 
     Attributes
     ----------
@@ -27,7 +31,8 @@ class Recipe:
     prior : keyword values of a prior, with its ``name``
     validation : keyword values of the prior that reports are made on
     dims : dimensions, drawn uniformly; repeat one to draw it more often
-    sizes : smallest and largest context size n; twice the same for a fixed n
+    sizes : smallest and largest context size n; twice the same for a fixed n.  Where a dimension d is
+        drawn for which n < 2d + 2, it is raised to that
     size_steps : "log-uniform", or "power-of-two" as in the paper
     tokens : context points in a batch: the batch size is tokens // n, at most ``max_batch``
     fresh, second : fresh draws and draws from a second distribution, as fractions of n, that are
@@ -42,6 +47,16 @@ class Recipe:
     seed : of the random start and of all draws
     start : name or path of weights to begin from instead of a random start
     report_dims, report_sizes : dimensions (all of ``dims`` by default) and sizes that reports validate at
+
+    Examples
+    --------
+    >>> core = {"kind": "attention", "dim": 2}
+    >>> Recipe("mine", core, "whiten", {"name": "gmm"}, sizes=(128, 1024), lr=1e-3).steps
+    10000
+    >>> Recipe("mine", core, "whiten", {"name": "gmm"}, sizes=(1024, 128))
+    Traceback (most recent call last):
+        ...
+    discoformer.checks.DataError: sizes = (1024, 128): give two whole numbers from 2, the smaller one first
     """
 
     name: str
@@ -72,39 +87,110 @@ class Recipe:
     report_dims: list[int] | None = None
     report_sizes: list[int] = field(default_factory=lambda: [256, 1024])
 
+    def __post_init__(self) -> None:
+        _check_kinds(self)
+        _check_numbers(self)
+        _check_ranges(self)
+        _check_core(self)
+
 
 def load_recipe(path: str | Path) -> Recipe:
-    """Read a recipe from YAML; unknown keys and missing files are refused."""
+    """Read a recipe from YAML; missing files, unknown keys and values out of range are refused."""
     require("yaml", "train", "reading a recipe")
     import yaml
 
     try:
-        values = yaml.safe_load(Path(path).read_text())
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"no recipe at {path}: see the configs folder for examples") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise DataError(f"{path} is not a recipe: expected `key: value` lines")
     known = {item.name for item in dataclasses.fields(Recipe)}
-    unknown = sorted(set(values) - known)
+    unknown = sorted(str(key) for key in set(values) - known)
     if unknown:
         raise DataError(f"{path} has unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}")
     missing = sorted({"name", "core", "frame", "prior"} - set(values))
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}")
-    for item in dataclasses.fields(Recipe):
-        value = values.get(item.name, item.default)
-        if isinstance(item.default, int | float) and not isinstance(value, int | float):
-            raise DataError(
-                f"{path}: {item.name} is not a number: {value!r} (YAML reads 1.0e-3, but not 1e-3)"
-            )
     for key in ("sizes", "slots", "refinements"):
-        if values.get(key) is not None:
+        if isinstance(values.get(key), list):
             values[key] = tuple(values[key])
-    recipe = Recipe(**values)
-    if recipe.size_steps not in SIZE_STEPS:
-        raise DataError(f"{path}: size_steps {recipe.size_steps!r} is not one of {', '.join(SIZE_STEPS)}")
-    if recipe.cycles < 1 or recipe.steps % recipe.cycles:
-        raise DataError(f"{path}: {recipe.steps} steps are not {recipe.cycles} cycles of equal length")
-    return recipe
+    try:
+        return Recipe(**values)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _check_kinds(recipe: Recipe) -> None:
+    """Words, mappings, numbers and lists where they belong."""
+    for key in ("name", "frame"):
+        if not isinstance(getattr(recipe, key), str):
+            raise DataError(f"{key} = {getattr(recipe, key)!r} is not a word")
+    if Path(recipe.name).name != recipe.name or recipe.name in ("", ".."):
+        raise DataError(f"name = {recipe.name!r} cannot name a folder")
+    for key in ("core", "prior", "validation"):
+        if not isinstance(getattr(recipe, key), Mapping):
+            raise DataError(f"{key} = {getattr(recipe, key)!r} is not a mapping such as {{key: value}}")
+    for item in dataclasses.fields(Recipe):
+        value = getattr(recipe, item.name)
+        if isinstance(item.default, int) and not _is_whole(value):
+            raise DataError(f"{item.name} is not a whole number: {value!r}")
+        if isinstance(item.default, float) and not (isinstance(value, float) or _is_whole(value)):
+            raise DataError(f"{item.name} is not a number: {value!r} (YAML reads 1.0e-3, but not 1e-3)")
+    for key, least in (("dims", 1), ("report_dims", 1), ("report_sizes", 2)):
+        values = getattr(recipe, key)
+        if key == "report_dims" and values is None:
+            continue
+        whole = isinstance(values, list) and all(_is_whole(value) and value >= least for value in values)
+        if not whole or not values:
+            raise DataError(f"{key} = {values!r}: give a list of whole numbers from {least}")
+
+
+def _check_numbers(recipe: Recipe) -> None:
+    """Every number in its range; the comparisons are such that NaN is refused, too."""
+    for key in _POSITIVE:
+        if not getattr(recipe, key) > 0:
+            raise DataError(f"{key} = {getattr(recipe, key)!r} must be positive")
+    for key in _NOT_NEGATIVE:
+        if not getattr(recipe, key) >= 0:
+            raise DataError(f"{key} = {getattr(recipe, key)!r} must not be negative")
+    for key in _SHARES:
+        if not 0 <= getattr(recipe, key) <= 1:
+            raise DataError(f"{key} = {getattr(recipe, key)!r} must be between 0 and 1")
+    if recipe.steps % recipe.cycles:
+        raise DataError(f"{recipe.steps} steps are not {recipe.cycles} cycles of equal length")
+
+
+def _check_ranges(recipe: Recipe) -> None:
+    """Pairs of whole numbers, the smaller one first."""
+    for key, least in (("sizes", 2), ("slots", 1), ("refinements", 0)):
+        pair = getattr(recipe, key)
+        if key != "sizes" and pair is None:
+            continue
+        whole = isinstance(pair, tuple) and len(pair) == 2 and all(map(_is_whole, pair))
+        if not whole or not least <= pair[0] <= pair[1]:
+            raise DataError(f"{key} = {pair!r}: give two whole numbers from {least}, the smaller one first")
+    if recipe.size_steps not in _SIZE_STEPS:
+        raise DataError(f"size_steps {recipe.size_steps!r} is not one of {', '.join(_SIZE_STEPS)}")
+    if recipe.size_steps == "power-of-two" and any(size & (size - 1) for size in recipe.sizes):
+        raise DataError(f"sizes = {recipe.sizes!r} are not powers of two, as size_steps asks for")
+
+
+def _check_core(recipe: Recipe) -> None:
+    """The attention core serves one dimension, and has neither slots nor refinements."""
+    if recipe.core.get("kind") != "attention":
+        return
+    dims = {*recipe.dims, *(recipe.report_dims or ())}
+    if dims != {recipe.core.get("dim")}:
+        raise DataError(
+            f"the attention core is for dim {recipe.core.get('dim')!r} only, "
+            f"but dims and report_dims have {', '.join(map(str, sorted(dims)))}"
+        )
+    if recipe.slots is not None or recipe.refinements is not None:
+        raise DataError("slots and refinements are of the mixture core, this core is attention")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

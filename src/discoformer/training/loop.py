@@ -57,12 +57,26 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 
 
 class Trainer:
-    """One run of a recipe in a folder, on a device; by default on a GPU if there is one."""
+    """One run of a recipe in a folder, on a device; by default on a GPU if there is one.
+
+    Examples
+    --------
+    >>> core = {"kind": "attention", "dim": 2, "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
+    >>> recipe = Recipe("mine", core, "whiten", {"name": "gmm"}, sizes=(16, 32), tokens=64)
+    >>> trainer = Trainer(recipe, Path("runs/mine"), "cpu")
+    >>> trainer.train_step().total.shape, trainer.step  # `run` takes all steps and writes the folder
+    (torch.Size([]), 1)
+    """
 
     def __init__(self, recipe: Recipe, folder: Path, device: str | None = None) -> None:
         self.recipe, self.folder = recipe, folder
-        self.rank, self.world = _join_processes()
-        self.device = _own_device() if device is None else torch.device(device)
+        self.prior = prior_from_config(recipe.prior)
+        validation = prior_from_config(recipe.validation)
+        if not isinstance(validation, GMMPrior):
+            raise DataError("the validation prior must be a GMM prior")
+        self.validation = validation
+        self.device = _own_device() if device is None else _named_device(device)
+        self.rank, self.world = _join_processes(self.device)
         torch.manual_seed(recipe.seed)
         self.network = build_network(recipe.core, recipe.frame)
         if recipe.start is not None:
@@ -79,7 +93,6 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             self.network.parameters(), lr=recipe.lr, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
         )
-        self.prior = prior_from_config(recipe.prior)
         self.step = 0
         self.seconds = 0.0
         self.stopping = False
@@ -191,14 +204,11 @@ class Trainer:
     def validate(self, datasets: int = 10, seed: int = 1_000_000) -> dict[str, float]:
         """Relative score error (%) of the averaged weights on the validation seeds, by (d, n)."""
         recipe = self.recipe
-        prior = prior_from_config(recipe.validation)
-        if not isinstance(prior, GMMPrior):
-            raise DataError("the validation prior must be a GMM prior")
         network = copy.deepcopy(self.average).to("cpu", torch.float64)
         errors = {}
         for dim in recipe.report_dims or sorted(set(recipe.dims)):
             for size in recipe.report_sizes:
-                data = gmm_datasets(dim, size, datasets, seed, prior=prior)
+                data = gmm_datasets(dim, size, datasets, seed, prior=self.validation)
                 result = measure({"network": network}, data)["network"]
                 errors[f"d{dim} n{size}"] = round(100 * result.relative_score, 3)
         return errors
@@ -217,11 +227,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write the checkpoint and the averaged weights."""
-        progress = {
-            "step": self.step,
-            "seconds": self.seconds,
-            "running": self.running,
-        }
+        progress = {"step": self.step, "seconds": self.seconds, "running": self.running}
         save_checkpoint(
             self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizer, progress
         )
@@ -234,11 +240,13 @@ class Trainer:
             raise DataError(f"nothing to resume: no checkpoint in {self.folder}")
         try:
             progress = load_checkpoint(path, self.network, self.average, self.optimizer)
-        except (SafetensorError, RuntimeError, TypeError, KeyError) as error:
+            self.step, self.seconds = progress["step"], progress["seconds"]
+            self.running = progress["running"]
+        except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
-        self.step, self.seconds = progress["step"], progress["seconds"]
-        self.running = progress["running"]
+        if self.step > self.recipe.steps:
+            raise DataError(f"{path} is at step {self.step}, but the recipe ends at {self.recipe.steps}")
 
     def _together(self, flag: bool) -> bool:
         """The first rank decides for all, so that no rank waits for another in vain."""
@@ -281,9 +289,17 @@ def _own_device() -> torch.device:
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
-def _join_processes() -> tuple[int, int]:
+def _named_device(name: str) -> torch.device:
+    """The device of that name, if this machine has it."""
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:  # the latter from a torch that was built without it
+        raise DataError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from None
+
+
+def _join_processes(device: torch.device) -> tuple[int, int]:
     """Rank and number of processes; joins the group that torchrun announced, if any."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     return (dist.get_rank(), world) if world > 1 else (0, 1)

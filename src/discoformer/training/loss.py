@@ -32,6 +32,10 @@ def task_loss(
     """Loss of estimates at queries [context (size), fresh draws (fresh), second distribution (rest)].
 
     All tensors are in the frame's coordinates: log densities (B, m), scores (B, m, d).
+
+    >>> truth = Estimate(torch.zeros(1, 5), torch.ones(1, 5, 2))
+    >>> float(task_loss(Estimate(torch.zeros(1, 5), torch.zeros(1, 5, 2)), truth, 4, 1, alpha=0.25).total)
+    0.75
     """
     log_density, score = estimate
     true_log_density, true_score = truth

@@ -1,0 +1,52 @@
+"""The weights in the package obey the laws, and do what they are for, on a sample or two."""
+
+import pytest
+import torch
+
+from discoformer import KDE, load_model
+from discoformer.baselines.mixtures import GaussianMixtureBIC
+from discoformer.evaluation import gmm_datasets, measure
+from discoformer.models.registry import list_models
+
+F64 = torch.float64
+MIXTURES = [name for name, card in list_models().items() if card.core["kind"] != "attention"]
+
+
+def points(n: int, d: int, seed: int = 0) -> torch.Tensor:
+    return next(gmm_datasets(d, n, 1, 1_000_000 + seed, covariance="rotated", modes=(3,))).context
+
+
+@pytest.mark.parametrize("name", ["mixture", "mixture-gmm"])
+@pytest.mark.parametrize("d", [1, 3])
+def test_networks_that_whiten_follow_every_affine_map(name: str, d: int) -> None:
+    model, x, y = load_model(name), points(200, d), points(30, d, seed=1)
+    generator = torch.Generator().manual_seed(d)
+    matrix = torch.randn(d, d, dtype=F64, generator=generator) + torch.eye(d, dtype=F64)
+    order = torch.randperm(len(x), generator=generator)
+    before, after = model(x, y), model(x[order] @ matrix - 5, y @ matrix - 5)
+    assert before.log_density is not None and after.log_density is not None
+    expected = before.log_density - torch.linalg.slogdet(matrix)[1]
+    assert float((after.log_density - expected).norm() / expected.norm()) < 1e-8
+    assert float((after.score @ matrix.mT - before.score).norm() / before.score.norm()) < 1e-8
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_one_set_of_weights_is_a_distribution_in_every_dimension(name: str) -> None:
+    for d in (1, 2, 7, 20):
+        field = load_model(name).fit(points(150, d))
+        torch.testing.assert_close(field.weights.sum(), torch.ones((), dtype=F64))
+        assert float(torch.linalg.eigvalsh(field.covariances).min()) > 0
+        y = points(10, d, seed=1).requires_grad_()
+        log_density, score = field.estimate(y)
+        (gradient,) = torch.autograd.grad(log_density.sum(), y)
+        assert float((score.detach() - gradient).norm() / gradient.norm()) < 1e-8
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_default_has_less_error_than_kernel_density_and_the_mixture_by_bic(d: int) -> None:
+    """Validation seeds, small samples: a wide margin, so that only broken weights fail."""
+    methods = {"ours": load_model("default"), "kde": KDE(), "gmm": GaussianMixtureBIC(components=range(1, 9))}
+    data = list(gmm_datasets(d, 256, 4, 1_000_000, covariance="rotated", modes=(2, 4, 6, 8)))
+    errors = {name: found.relative_score for name, found in measure(methods, iter(data)).items()}
+    assert errors["ours"] < 0.6 * errors["kde"]
+    assert errors["ours"] < errors["gmm"]
