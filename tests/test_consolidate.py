@@ -5,7 +5,15 @@ import torch
 from sklearn.mixture import GaussianMixture
 
 from discoformer.frames import Whiten
-from discoformer.models.consolidate import _cheapest, _costs, _merge, consolidate, converge, drop_dead
+from discoformer.models.consolidate import (
+    _cheapest,
+    _costs,
+    _merge,
+    consolidate,
+    converge,
+    drop_dead,
+    widen,
+)
 from discoformer.models.sample import InMemory
 from discoformer.models.student import StudentMixture
 from discoformer.priors import GMMPrior
@@ -45,6 +53,26 @@ def test_the_number_of_modes_is_found() -> None:
         found = drop_dead(consolidate(InMemory(x), start(x, 16)))
         assert found.log_weight.shape[-1] == modes
         torch.testing.assert_close(found.log_weight.exp().sum(), torch.tensor(1.0, dtype=F64))
+
+
+def test_widened_scales_have_unbiased_inverses_and_fit_new_points_better() -> None:
+    """Standard normal, 30 columns: the inverse has a mean diagonal of one, not of n / (n - d - 1)."""
+    narrow, wide, gains = [], [], []
+    for seed in range(20):
+        x = torch.randn(2, 100, 30, dtype=F64, generator=torch.Generator().manual_seed(seed))
+        one = torch.ones(1, 1, dtype=F64)
+        mixture = StudentMixture(
+            0 * one, x[:1].mean(1, keepdim=True), x[0].T.cov(correction=0)[None, None], 1e9 * one
+        )
+        wider = widen(mixture, 100 * one)
+        for kept, field in ((narrow, mixture), (wide, wider)):
+            kept.append(float(torch.linalg.inv(field.scale).diagonal(dim1=-2, dim2=-1).mean()))
+        gains.append(float((wider.log_density(x[1:]) - mixture.log_density(x[1:])).mean()))
+    assert abs(np.mean(narrow) - 100 / 68) < 0.03  # the mean has cost one more degree of freedom
+    assert abs(np.mean(wide) - 69 / 68) < 0.03
+    assert min(gains) > 0
+    few = widen(mixture, 10 * one)  # fewer points than columns: twice, not infinitely often
+    torch.testing.assert_close(few.scale, 2 * mixture.scale)
 
 
 def test_a_union_keeps_weight_mean_and_covariance() -> None:

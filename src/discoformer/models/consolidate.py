@@ -10,6 +10,7 @@ converge it.  Only likelihoods and moments decide, so equivariance is kept.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from discoformer.models.sample import Sample
 from discoformer.models.slots import make_slots, moments_of
 from discoformer.models.student import StudentMixture
 
-__all__ = ["consolidate", "converge", "drop_dead"]
+__all__ = ["consolidate", "converge", "drop_dead", "widen"]
 
 _DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
@@ -68,6 +69,17 @@ def converge(
 ) -> StudentMixture:
     """At most ``steps`` of expectation-maximization; differentiable in the sample and in the mixture."""
     return _climb(sample, mixture, diagonal, steps)[0]
+
+
+def widen(mixture: StudentMixture, total: Tensor) -> StudentMixture:
+    """Scales for new points from those that `converge` fits to ``total`` (B, 1) points.
+
+    The inverse of a covariance of c points in d columns is c / (c - d - 1) times too large in the mean: so
+    much wider are the scales made, twice at most.
+    """
+    count = mixture.log_weight.exp() * total
+    factor = count / torch.maximum(count - mixture.dim - 1, count / 2)
+    return replace(mixture, scale=factor[..., None, None] * mixture.scale)
 
 
 def drop_dead(mixture: StudentMixture) -> StudentMixture:

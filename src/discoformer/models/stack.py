@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from discoformer.checks import DataError, check_context, check_weights
 from discoformer.fields import Estimate, Method
 from discoformer.frames import Frame, Standardize
-from discoformer.models.consolidate import consolidate, converge, drop_dead
+from discoformer.models.consolidate import consolidate, converge, drop_dead, widen
 from discoformer.models.folds import Part, by_radius, hold_out
 from discoformer.models.landmarks import even_ranks
 from discoformer.models.mixture_field import MixtureField
@@ -41,6 +41,7 @@ _CUT = 3072  # and this many of them are in it
 _CONVERGE = 15  # steps of expectation-maximization after consolidation, over the points that decide
 _RETURN = 10  # and over the points seen, from there, when others are held out
 _SETTLE = 5  # and over all points in the end
+_CROWDED = 64  # columns beyond which clusters do not show in whitened coordinates
 _ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
 
 
@@ -132,11 +133,11 @@ class Stack(nn.Module, Method):
         if decided is None:
             equal = fields[0].state.log_weight.new_zeros(*batch, len(fields))
             return combine(fields, equal.log_softmax(-1), frame)
-        merged = [
-            _converge(field, view.sample, _SETTLE) for field, view in zip(decided.merged, views, strict=True)
-        ]
-        both = zip(fields, merged, strict=True)
-        return combine([field for pair in both for field in pair], decided.log_share, frame)
+        candidates = []
+        for field, merged, view in zip(fields, decided.merged, views, strict=True):
+            kinds = zip(merged, _kinds(field), strict=True)
+            candidates += [field, *(_converge(m, view.sample, _SETTLE, kind) for m, kind in kinds)]
+        return combine(candidates, decided.log_share, frame)
 
     @torch.no_grad()
     def _decide(self, few: Part, fields: Sequence[MixtureField], views: Sequence[_View]) -> _Decided | None:
@@ -147,7 +148,10 @@ class Stack(nn.Module, Method):
             else:
                 seen, unseen = (part.first for part in hold_out(_evenly(few, _CUT), 3))
 
-            merged = [_merge(field, view.few(few)) for field, view in zip(fields, views, strict=True)]
+            merged = [
+                [_merge(field, view.few(few), diagonal) for diagonal in _kinds(field)]
+                for field, view in zip(fields, views, strict=True)
+            ]
             pairs = zip(self.members, merged, strict=True)
             held_out = [_held_out(member, field, seen, unseen) for member, field in pairs]
         except DataError:
@@ -167,15 +171,17 @@ def _digest(member: Network, view: _View, batch: torch.Size) -> MixtureField:
     return cast(MixtureField, member._field(view.frame, state.map(lambda t: t.reshape(*batch, *t.shape[1:]))))
 
 
-def _held_out(member: Network, merged: MixtureField, seen: Part, unseen: Part) -> Tensor:
-    """Log densities (..., n, 2) of points under a member fitted without them, raw and consolidated.
+def _held_out(member: Network, merged: Sequence[MixtureField], seen: Part, unseen: Part) -> Tensor:
+    """Log densities (..., n, k) of points under a member fitted without them, raw and consolidated.
 
-    The consolidated mixture converges again without the points; only its structure has seen them.
+    A consolidated mixture converges again without the points; only its structure has seen them.
     """
     folds = len(seen.points)
-    again = replace(merged, state=merged.state.map(lambda t: t.expand(folds, *t.shape)))
-    again = _converge(again, _inside(merged.frame, *seen), _RETURN)
-    answers = [field.log_density(unseen.points) for field in (member._fit(*seen), again)]
+    answers = [member._fit(*seen).log_density(unseen.points)]
+    for field, diagonal in zip(merged, _kinds(merged[0]), strict=True):
+        again = replace(field, state=field.state.map(lambda t: t.expand(folds, *t.shape)))
+        again = _converge(again, _inside(field.frame, *seen), _RETURN, diagonal)
+        answers.append(again.log_density(unseen.points))
     return torch.stack(answers, -1).movedim(0, -3).flatten(-3, -2)
 
 
@@ -193,12 +199,12 @@ class _View(NamedTuple):
 
 
 class _Decided(NamedTuple):
-    """What a few points tell: the consolidated fields, and the log weights (..., 2K) of all fields.
+    """What a few points tell: every member's consolidated fields, and the log weights of all fields.
 
-    Weights stand in pairs: the first member's own field and its consolidated one, and so on.
+    Weights stand in the order of the members: the first one's own field, its consolidated ones, and so on.
     """
 
-    merged: Sequence[MixtureField]
+    merged: Sequence[Sequence[MixtureField]]
     log_share: Tensor
 
 
@@ -215,20 +221,36 @@ def _inside(frame: Frame, points: Tensor, weights: Tensor | None) -> InMemory:
     return InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
 
 
-def _merge(field: MixtureField, sample: Sample) -> MixtureField:
-    """Consolidate a field on a sample of a few points in its frame."""
-    merged = consolidate(sample, _flat(field.state), diagonal=_is_axis(field))
-    return _converge(replace(field, state=_like(merged, field.state)), sample, _CONVERGE)
+def _merge(field: MixtureField, sample: Sample, diagonal: bool) -> MixtureField:
+    """Consolidate a field on a sample of a few points in its frame.
+
+    In very many columns a network shrinks full scales so much that unions seem cheap: they converge first.
+    """
+    state = _flat(field.state)
+    if field.dim > _CROWDED and not diagonal:
+        state = converge(sample, state, steps=_RETURN)
+    merged = consolidate(sample, state, diagonal=diagonal)
+    return _converge(replace(field, state=_like(merged, field.state)), sample, _CONVERGE, diagonal)
 
 
-def _converge(field: MixtureField, sample: Sample, steps: int) -> MixtureField:
+def _converge(field: MixtureField, sample: Sample, steps: int, diagonal: bool) -> MixtureField:
     """Steps of expectation-maximization on a sample in the field's frame."""
-    state = converge(sample, _flat(field.state), diagonal=_is_axis(field), steps=steps)
+    state = converge(sample, _flat(field.state), diagonal=diagonal, steps=steps)
+    if field.dim > _CROWDED and not diagonal:
+        state = widen(state, sample.total)
     return replace(field, state=_like(state, field.state))
 
 
-def _is_axis(field: MixtureField) -> bool:
-    return bool(cast("MixtureCore", field.core).config.axis)
+def _kinds(field: MixtureField) -> tuple[bool, ...]:
+    """How a member's field is consolidated: diagonal scales, full ones, or one time each.
+
+    A member that looks along the axes gets diagonal ones, any other full ones.  In very many columns
+    whitening takes two clusters for one, because one direction counts for little among so many; the axes
+    still show them, and full scales may start from there.
+    """
+    if not cast("MixtureCore", field.core).config.axis:
+        return (False,)
+    return (True, False) if field.dim > _CROWDED else (True,)
 
 
 def _flat(mixture: StudentMixture) -> StudentMixture:
