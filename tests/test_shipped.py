@@ -1,14 +1,19 @@
 """The weights in the package obey the laws, and do what they are for, on a sample or two."""
 
+import csv
+from pathlib import Path
+
 import pytest
 import torch
 
 from discoformer import KDE, load_model
 from discoformer.baselines.mixtures import GaussianMixtureBIC
 from discoformer.evaluation import gmm_datasets, measure
+from discoformer.experiments.contestants import fingerprint
 from discoformer.models.registry import list_models
 
 F64 = torch.float64
+ROOT = Path(__file__).parent.parent
 MIXTURES = [name for name, card in list_models().items() if card.core["kind"] != "attention"]
 
 
@@ -60,3 +65,17 @@ def test_two_correlated_clusters_are_found_in_a_hundred_dimensions() -> None:
     fresh = data.distribution.sample(256, torch.Generator().manual_seed(0))
     truth = data.distribution.estimate(fresh).score
     assert float((field.score(fresh) - truth).square().sum() / truth.square().sum()) < 0.125
+
+
+@pytest.mark.slow
+def test_committed_measurements_are_of_the_shipped_weights() -> None:
+    """Another network's line in a table, or that of older code, has another fingerprint."""
+    shipped = {name: f"{name}@{fingerprint(load_model(name))}" for name in list_models()}
+    stale = set()
+    for folder in ("benchmarks", "docs"):
+        for path in (ROOT / folder / "results").glob("*.csv"):
+            with path.open(newline="", encoding="utf-8") as file:
+                cells = {cell for line in csv.reader(file) for cell in line if "@" in cell}
+            named = {cell: shipped.get(cell.split("@")[0]) for cell in cells}
+            stale |= {f"{path.name}: {cell}" for cell, now in named.items() if now not in (None, cell)}
+    assert not stale
