@@ -49,8 +49,8 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples of the tests are large: a part of them decides."""
     for module in (sample_module, stream_module):
         monkeypatch.setattr(module, "MANY", 1000)
-    for module in (sample_module, stream_module, stack_module):
-        monkeypatch.setattr(module, "FEW", 600)
+    for module, name in ((sample_module, "FEW"), (stream_module, "FEW"), (stack_module, "_DECIDE")):
+        monkeypatch.setattr(module, name, 600)
 
 
 @pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])

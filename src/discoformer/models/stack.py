@@ -6,7 +6,7 @@ mixture, so the stack returns the same closed-form field as its members.  The we
 likelihood of points that were left out (stacking): cross-validation costs a few more encodings, and tells
 in context which view of the data is the right one.
 
-Structure and weights are decided on some thousand points; all points then settle what was decided.
+Structure and weights are decided on at most 16384 points; all points then settle what was decided.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from discoformer.models.folds import Part, by_radius, hold_out
 from discoformer.models.landmarks import even_ranks
 from discoformer.models.mixture_field import MixtureField
 from discoformer.models.network import Network
-from discoformer.models.sample import FEW, InMemory, Sample
+from discoformer.models.sample import InMemory, Sample
 from discoformer.models.student import StudentMixture
 from discoformer.scale.threads import team
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stack", "combine", "stacking_weights"]
 
+_DECIDE = 16_384  # points that decide structure and weights: one more mode may need them
 _FOLD = 2048  # up to this many points are cut into folds to weigh the members; of more, one cut is enough
 _CUT = 3072  # and this many of them are in it
 _CONVERGE = 15  # steps of expectation-maximization after consolidation, over the points that decide
@@ -104,8 +105,8 @@ class Stack(nn.Module, Method):
         return replace(field, frame=field.frame.map(torch.clone), state=field.state.map(torch.clone))
 
     def _view_and_stack(self, context: Tensor, weights: Tensor | None) -> MixtureField:
-        few = by_radius(context, weights, FEW)
-        if context.shape[-2] <= FEW:  # all points, in another order
+        few = by_radius(context, weights, _DECIDE)
+        if context.shape[-2] <= _DECIDE:  # all points, in another order
             context, weights = few
         frames = [member.frame.fit(context, weights) for member in self.members]
         views = [_View(frame, _inside(frame, context, weights)) for frame in frames]
@@ -121,7 +122,7 @@ class Stack(nn.Module, Method):
         """Fit to a sample that is not in memory; the points that decide are those `_fit` takes."""
         names = [member.frame_name for member in self.members]
         views = [_View(stream.frame(name).to(self.dtype), stream.inside(name, self.dtype)) for name in names]
-        few = Part(stream.evenly("standardize", FEW).to(self.dtype), None)
+        few = Part(stream.evenly("standardize", _DECIDE).to(self.dtype), None)
         return self._stack(views, few, stream.frame("standardize").to(self.dtype))
 
     def _stack(self, views: Sequence[_View], few: Part, frame: Frame) -> MixtureField:
@@ -193,7 +194,7 @@ class _View(NamedTuple):
 
     def few(self, part: Part) -> Sample:
         """A part in the frame: if it is all of a sample in memory, that very sample, lifted already."""
-        if isinstance(self.sample, InMemory) and self.sample.shape[1] <= FEW:
+        if isinstance(self.sample, InMemory) and self.sample.shape[1] <= _DECIDE:
             return self.sample
         return _inside(self.frame, *part)
 
