@@ -121,10 +121,11 @@ def figure(rows: Rows, context: Context) -> Figure:
     values = {"score_mse": "score", "log_density_mse": "log density"}
     picture, axes = panels(len(values))
     for panel, (value, what) in zip(axes, values.items(), strict=True):
-        for method in rows.entries("method"):
+        for index, method in enumerate(rows.entries("method")):
             means = [rows.where(setting=name, method=method).mean(value) for name in RANGES]
             style = style_of(method) | {"linestyle": "none"}
-            panel.plot(range(len(RANGES)), means, label=title_of(method), **style)
+            places = [x + 0.07 * (index + 1) for x in range(len(RANGES))]  # beside the published numbers
+            panel.plot(places, means, label=title_of(method), **style)
         for column, (label, dashes) in enumerate((("whitening", "-"), ("no whitening", "--"))):
             numbers = [PUBLISHED_ERRORS[name, value][column] for name in RANGES]
             style = {"color": GREY, "marker": "s", "markerfacecolor": "white", "linewidth": 0.9}
