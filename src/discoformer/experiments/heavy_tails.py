@@ -225,7 +225,7 @@ def figure(rows: Rows, context: Context) -> Figure:
         ):
             if numbers is not None:
                 curve(panel, dict(zip(SIZES[name], numbers, strict=True)), style, label, published=True)
-        panel.set(title=f"{TITLES[name]}, d = 2", xlabel="n", ylabel="squared score error per coordinate")
+        panel.set(title=f"{TITLES[name]}, d = 2", xlabel="n", ylabel="squared error per coordinate")
     return finish(picture, axes, log="xy", base=2)
 
 
