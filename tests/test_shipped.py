@@ -69,7 +69,7 @@ def test_two_correlated_clusters_are_found_in_a_hundred_dimensions() -> None:
 
 @pytest.mark.slow
 def test_committed_measurements_are_of_the_shipped_weights() -> None:
-    """Another network's line in a table has another fingerprint; that of older code only if small samples tell."""
+    """Another network's line in a table has another fingerprint; older code only if small samples tell."""
     shipped = {name: f"{name}@{fingerprint(load_model(name))}" for name in list_models()}
     stale = set()
     for folder in ("benchmarks", "docs"):
