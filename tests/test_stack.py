@@ -10,7 +10,8 @@ from discoformer.models.folds import Part, by_radius, hold_out
 from discoformer.models.lift import _pairs
 from discoformer.models.mixture import MixtureConfig, MixtureCore
 from discoformer.models.network import Network
-from discoformer.models.stack import Stack, combine, stacking_weights
+from discoformer.models.registry import load_model
+from discoformer.models.stack import Stack, combine, let_gain, stacking_weights
 from discoformer.priors import GMMPrior
 
 F64 = torch.float64
@@ -198,3 +199,39 @@ def test_gradients_pass_through_the_first_fit_of_a_process() -> None:
     y = sample(5).requires_grad_()
     (gradient,) = torch.autograd.grad(field.log_density(y).sum(), y)
     torch.testing.assert_close(gradient, field.score(y).detach())
+
+
+def test_doubtful_members_keep_their_weight_only_if_they_gain() -> None:
+    generator = torch.Generator().manual_seed(0)
+    good = torch.randn(200, generator=generator, dtype=F64)
+    doubtful = torch.tensor([True, False])
+    same = torch.stack([good, good], -1)
+    better = torch.stack([good + 0.5, good], -1)  # a hundred nats in all; the price is half of log 200
+    held_out = torch.stack([same, better])
+    log_share = stacking_weights(held_out).log()
+    left = let_gain(log_share, held_out, None, doubtful)
+    assert left[0].exp().tolist() == [pytest.approx(0, abs=1e-30), 1.0]
+    torch.testing.assert_close(left[1], log_share[1])
+
+
+def test_gain_counts_points_as_often_as_they_are_there() -> None:
+    generator = torch.Generator().manual_seed(1)
+    held_out = torch.randn(60, 3, generator=generator, dtype=F64)
+    counts = torch.arange(60, dtype=F64) % 3
+    doubtful = torch.tensor([True, False, False])
+    share = stacking_weights(held_out, counts).log()
+    left = let_gain(share, held_out, counts, doubtful)
+    other_unit = let_gain(share, held_out, 7 * counts, doubtful)
+    torch.testing.assert_close(left, other_unit)
+    seen = counts > 0
+    without = let_gain(share, held_out[seen], counts[seen], doubtful)
+    assert bool((without[0] < -70) == (left[0] < -70))
+
+
+def test_in_many_columns_only_what_gains_is_kept() -> None:
+    generator = torch.Generator().manual_seed(2)
+    normal = torch.randn(600, 6, generator=generator, dtype=F64)
+    skewed = -torch.rand(600, 6, generator=generator, dtype=F64).log()  # exponential: no few Gaussians
+    stack = load_model("default")
+    assert len(stack.fit(normal).weights) <= 4  # one or two from each frame, and no slot of the networks
+    assert len(stack.fit(skewed).weights) > 20

@@ -19,9 +19,9 @@ from discoformer.models.sample import Sample
 from discoformer.models.slots import make_slots, moments_of
 from discoformer.models.student import StudentMixture
 
-__all__ = ["consolidate", "converge", "drop_dead", "widen"]
+__all__ = ["DEAD", "consolidate", "converge", "drop_dead", "widen"]
 
-_DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
+DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
@@ -94,7 +94,7 @@ def drop_dead(mixture: StudentMixture) -> StudentMixture:
 
 
 def _living(mixture: StudentMixture) -> Tensor:
-    return mixture.log_weight > _DEAD / 2
+    return mixture.log_weight > DEAD / 2
 
 
 def _parameters_per_slot(dim: int, diagonal: bool) -> int:
@@ -133,7 +133,7 @@ def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[Stud
     pooled = (moments.share[..., None, None] * covariance).sum(-3, keepdim=True)
     count = (moments.share * sample.total)[..., None, None]
     scale = (count * covariance + _PSEUDO * pooled) / (count + _PSEUDO) + _FLOOR * eye
-    log_weight = moments.share.clamp_min(math.exp(_DEAD)).log()
+    log_weight = moments.share.clamp_min(math.exp(DEAD)).log()
     return StudentMixture(log_weight, moments.mean, scale, mixture.nu), log_likelihood
 
 
@@ -167,7 +167,7 @@ def _merge(mixture: StudentMixture, rows: Tensor, a: Tensor, b: Tensor) -> Stude
     result.mean[rows, a] = torch.lerp(second.mean, first.mean, share.unsqueeze(-1))
     result.scale[rows, a] = scale
     result.nu[rows, a] = 1 / (share / first.nu + (1 - share) / second.nu)
-    result.log_weight[rows, b] = _DEAD
+    result.log_weight[rows, b] = DEAD
     return result
 
 
@@ -225,5 +225,5 @@ def _select(condition: Tensor, first: StudentMixture, second: StudentMixture) ->
     )
     for ours, theirs in pairs:
         ours[condition, :count] = theirs[condition]
-    result.log_weight[condition, count:] = _DEAD
+    result.log_weight[condition, count:] = DEAD
     return result

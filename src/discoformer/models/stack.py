@@ -11,6 +11,7 @@ Structure and weights are decided on at most 16384 points; all points then settl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from discoformer.checks import DataError, check_context, check_weights
 from discoformer.fields import Estimate, Method
 from discoformer.frames import Frame, Standardize
-from discoformer.models.consolidate import consolidate, converge, drop_dead, widen
+from discoformer.models.consolidate import DEAD, consolidate, converge, drop_dead, widen
 from discoformer.models.folds import Part, by_radius, hold_out
 from discoformer.models.landmarks import even_ranks
 from discoformer.models.mixture_field import MixtureField
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from discoformer.models.mixture import MixtureCore
     from discoformer.scale.stream import Stream
 
-__all__ = ["Stack", "combine", "stacking_weights"]
+__all__ = ["Stack", "combine", "let_gain", "stacking_weights"]
 
 _DECIDE = 16_384  # points that decide structure and weights: one more mode may need them
 _FOLD = 2048  # up to this many points are cut into folds to weigh the members; of more, one cut is enough
@@ -42,6 +43,7 @@ _CUT = 3072  # and this many of them are in it
 _CONVERGE = 15  # steps of expectation-maximization after consolidation, over the points that decide
 _RETURN = 10  # and over the points seen, from there, when others are held out
 _SETTLE = 5  # and over all points in the end
+_OVERLAP = 3  # columns up to which modes overlap so much that raw mixtures are worth their weight anyway
 _CROWDED = 64  # columns beyond which clusters do not show in whitened coordinates
 _ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
 
@@ -163,7 +165,11 @@ class Stack(nn.Module, Method):
         counts = None if unseen.weights is None else unseen.weights.movedim(0, -2).flatten(-2)
         if counts is not None and not bool((counts.sum(-1) > 0).all()):
             return None
-        return _Decided(merged, stacking_weights(log_density, counts).log())
+        log_share = stacking_weights(log_density, counts).log()
+        if few.points.shape[-1] > _OVERLAP:
+            own = [kind == 0 for fields in merged for kind in range(1 + len(fields))]
+            log_share = let_gain(log_share, log_density, counts, torch.tensor(own))
+        return _Decided(merged, log_share)
 
 
 def _digest(member: Network, view: _View, batch: torch.Size) -> MixtureField:
@@ -295,6 +301,23 @@ def stacking_weights(
         weights = torch.addcmul(least, weights, gathered @ (density @ weights).reciprocal_())
     weights = weights.squeeze(-1).pow(sharpen)
     return weights / weights.sum(-1, keepdim=True)
+
+
+def let_gain(log_share: Tensor, log_density: Tensor, counts: Tensor | None, doubtful: Tensor) -> Tensor:
+    """The log weights (..., K), without those of ``doubtful`` (K,) members if they gain too little.
+
+    Schwarz's price of a free weight is half the logarithm of the number of points: so much must every one
+    of them gain, in log likelihood of all points that were left out.
+    """
+    doubtful = doubtful.to(log_density.device)
+    sure = log_share.new_full(log_share.shape, DEAD)
+    sure[..., ~doubtful] = stacking_weights(log_density[..., ~doubtful], counts).log()
+    gain = (log_density + log_share.unsqueeze(-2)).logsumexp(-1)
+    gain = gain - (log_density + sure.unsqueeze(-2)).logsumexp(-1)
+    size = gain.shape[-1]
+    mean = gain.mean(-1) if counts is None else (gain * counts).sum(-1) / counts.sum(-1)
+    price = 0.5 * math.log(size) * int(doubtful.sum())
+    return torch.where((size * mean > price).unsqueeze(-1), log_share, sure)
 
 
 def combine(fields: Sequence[MixtureField], log_share: Tensor, frame: Frame) -> MixtureField:
