@@ -15,6 +15,7 @@ from discoformer.models.stack import Stack, combine, let_gain, stacking_weights
 from discoformer.priors import GMMPrior
 
 F64 = torch.float64
+shapes = pytest.mark.parametrize(("n", "d"), [(120, 3), (600, 5)])  # without `let_gain`, and with it
 
 
 def member(axis: bool, seed: int) -> Network:
@@ -50,8 +51,9 @@ def test_density_of_the_stack_is_normalized_and_beats_its_members_on_points_left
     assert all(ours > m.encode(x).log_density(fresh).mean() for m in members)
 
 
-def test_answers_are_differentiable_in_the_context() -> None:
-    stack, x = Stack([member(False, 0), member(True, 1)]), sample()
+@shapes
+def test_answers_are_differentiable_in_the_context(n: int, d: int) -> None:
+    stack, x = Stack([member(False, 0), member(True, 1)]), sample(n, d)
     x.requires_grad_()
     (gradient,) = torch.autograd.grad(stack.encode(x).log_density(x.detach()).sum(), x)
     assert bool(torch.isfinite(gradient).all()) and float(gradient.norm()) > 0
@@ -77,10 +79,11 @@ def test_gradients_pass_the_queries_of_a_field_that_was_fitted_without_any() -> 
     torch.testing.assert_close(tracked, field.log_density(x), rtol=1e-9, atol=1e-9)
 
 
-def test_order_and_units_do_not_matter() -> None:
+@shapes
+def test_order_and_units_do_not_matter(n: int, d: int) -> None:
     stack = Stack([member(False, 0), member(True, 1)])
-    x = sample()
-    units = torch.tensor([1e-3, 1.0, 1e3], dtype=F64)
+    x = sample(n, d)
+    units = torch.logspace(-3, 3, d, dtype=F64)
     moved = (x[torch.randperm(len(x))] - 5) * units
     before, after = stack.encode(x).log_density(x), stack.encode(moved).log_density((x - 5) * units)
     torch.testing.assert_close(after + units.log().sum(), before, rtol=1e-8, atol=1e-8)
@@ -115,16 +118,18 @@ def test_samples_too_small_for_folds_have_equal_weights() -> None:
         assert bool(torch.isfinite(field.log_density(sample())).all())
 
 
-def test_batch_equals_loop() -> None:
+@shapes
+def test_batch_equals_loop(n: int, d: int) -> None:
     stack = Stack([member(False, 0), member(True, 1)])
-    x = torch.stack([sample(), sample() ** 3])
+    x = torch.stack([sample(n, d), sample(n, d) ** 3])
     both = stack.encode(x).log_density(x)
     for i in range(2):
         torch.testing.assert_close(stack.encode(x[i]).log_density(x[i]), both[i])
 
 
-def test_equal_weights_are_no_weights() -> None:
-    stack, x = Stack([member(False, 0), member(True, 1)]), sample()
+@shapes
+def test_equal_weights_are_no_weights(n: int, d: int) -> None:
+    stack, x = Stack([member(False, 0), member(True, 1)]), sample(n, d)
     weighted = stack.encode(x, torch.full((len(x),), 7.0, dtype=F64))
     torch.testing.assert_close(weighted.log_density(x), stack.encode(x).log_density(x))
 
@@ -202,30 +207,22 @@ def test_gradients_pass_through_the_first_fit_of_a_process() -> None:
 
 
 def test_doubtful_members_keep_their_weight_only_if_they_gain() -> None:
-    generator = torch.Generator().manual_seed(0)
-    good = torch.randn(200, generator=generator, dtype=F64)
+    good = torch.randn(200, generator=torch.Generator().manual_seed(0), dtype=F64)
     doubtful = torch.tensor([True, False])
-    same = torch.stack([good, good], -1)
-    better = torch.stack([good + 0.5, good], -1)  # a hundred nats in all; the price is half of log 200
-    held_out = torch.stack([same, better])
-    log_share = stacking_weights(held_out).log()
-    left = let_gain(log_share, held_out, None, doubtful)
-    assert left[0].exp().tolist() == [pytest.approx(0, abs=1e-30), 1.0]
-    torch.testing.assert_close(left[1], log_share[1])
+    held_out = torch.stack([torch.stack([good + gain, good], -1) for gain in (0.0, 0.01, 0.5)])
+    left = let_gain(held_out, None, doubtful)  # in all 0, 2 and 100 nats; the price is half of log 200, 2.6
+    assert left[:2].exp().tolist() == [[pytest.approx(0, abs=1e-30), 1.0]] * 2
+    torch.testing.assert_close(left[2], stacking_weights(held_out[2]).log())
 
 
-def test_gain_counts_points_as_often_as_they_are_there() -> None:
-    generator = torch.Generator().manual_seed(1)
-    held_out = torch.randn(60, 3, generator=generator, dtype=F64)
-    counts = torch.arange(60, dtype=F64) % 3
-    doubtful = torch.tensor([True, False, False])
-    share = stacking_weights(held_out, counts).log()
-    left = let_gain(share, held_out, counts, doubtful)
-    other_unit = let_gain(share, held_out, 7 * counts, doubtful)
-    torch.testing.assert_close(left, other_unit)
-    seen = counts > 0
-    without = let_gain(share, held_out[seen], counts[seen], doubtful)
-    assert bool((without[0] < -70) == (left[0] < -70))
+def test_gain_is_of_the_points_that_count() -> None:
+    counts = torch.zeros(200, dtype=F64)
+    counts[::10] = 7.0  # worth twenty points: the price is half of log 20, 1.5 nats
+    good = torch.randn(200, generator=torch.Generator().manual_seed(1), dtype=F64)
+    doubtful = torch.tensor([True, False])
+    for gain, kept in ((0.05, False), (0.5, True)):  # one nat in all, and ten
+        held_out = torch.stack([good + torch.where(counts > 0, gain, 5.0), good], -1)
+        assert bool(let_gain(held_out, counts, doubtful)[0] > -70) == kept
 
 
 def test_in_many_columns_only_what_gains_is_kept() -> None:
@@ -234,4 +231,5 @@ def test_in_many_columns_only_what_gains_is_kept() -> None:
     skewed = -torch.rand(600, 6, generator=generator, dtype=F64).log()  # exponential: no few Gaussians
     stack = load_model("default")
     assert len(stack.fit(normal).weights) <= 4  # one or two from each frame, and no slot of the networks
+    assert len(stack.fit(normal[:200]).weights) > 20  # too few points to tell
     assert len(stack.fit(skewed).weights) > 20

@@ -22,6 +22,7 @@ from discoformer.models.student import StudentMixture
 __all__ = ["DEAD", "consolidate", "converge", "drop_dead", "widen"]
 
 DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
+_NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
@@ -50,15 +51,16 @@ def consolidate(
     mixture = drop_dead(_merge_cheap(mixture, 0.5 * price / total))
     best, least = mixture, torch.full_like(total, torch.inf)
     waited = torch.zeros_like(total, dtype=torch.long)
+    going = torch.ones_like(total, dtype=torch.bool)
     while True:
         mixture, log_likelihood = _climb(sample, mixture, diagonal, steps)
         count = _living(mixture).sum(-1)
         criterion = price * count - 2 * log_likelihood
-        better = criterion < least
+        better = going & (criterion < least)
         least = torch.where(better, criterion, least)
         best = _select(better, mixture, best)
         waited = torch.where(better, 0, waited + 1)
-        going = (waited < patience) & (count > 1)
+        going = going & (waited < patience) & (count > 1)
         if not bool(going.any()):
             return drop_dead(best)
         mixture = drop_dead(_merge(mixture, *_cheapest(_costs(mixture), going)))
@@ -111,11 +113,12 @@ def _climb(
     for _ in range(steps):
         stepped, log_likelihood = _step(sample, mixture, diagonal)
         mixture = stepped if bool(climbing.all()) else _select(climbing, stepped, mixture)
-        climbing = climbing & (log_likelihood - before >= _NOTHING)
+        gained = log_likelihood - before >= _NOTHING
+        before = torch.where(climbing, log_likelihood, before)
+        climbing = climbing & gained
         if not bool(climbing.any()):
             break
-        before = log_likelihood
-    return mixture, log_likelihood
+    return mixture, before
 
 
 def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[StudentMixture, Tensor]:
@@ -126,7 +129,8 @@ def _step(sample: Sample, mixture: StudentMixture, diagonal: bool) -> tuple[Stud
     dim = mixture.dim
     eye = torch.eye(dim, dtype=mixture.mean.dtype, device=mixture.mean.device)
     one = torch.ones_like(mixture.nu)
-    slots = make_slots(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, one)._replace(brief=True)
+    log_weight = mixture.log_weight.masked_fill(~_living(mixture), _NEVER)
+    slots = make_slots(log_weight, mixture.mean, mixture.scale, mixture.nu, one)._replace(brief=True)
     moments = moments_of(sample.statistics(slots), slots)
     log_likelihood = dim * (moments.share * moments.log_mixture).sum(-1) * sample.total[:, 0]
     covariance = moments.covariance * eye if diagonal else moments.covariance

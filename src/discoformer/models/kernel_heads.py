@@ -40,7 +40,7 @@ class KernelHeads(nn.Module):
         self.log_bandwidth = nn.Parameter((spread if layer == 0 else spread / 2).log())
         self.follow = nn.Parameter(torch.ones(heads)) if layer > 0 else None
         self.log_prior = nn.Parameter(torch.zeros(heads))  # points' worth of h^2 in every variance
-        nu = max(20.0, 2.0 * dim)  # degrees of freedom of the tails; |x|^2 itself grows with d
+        nu = max(20.0, 2.0 * dim)  # degrees of freedom of the tails: squared distances are about d
         self.log_nu = nn.Parameter(torch.full((heads,), math.log(nu)))
         self.density = nn.Linear(heads, width, bias=False)
         self.moments = nn.Linear(3 * heads * dim, width, bias=False)

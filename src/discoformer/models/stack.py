@@ -4,14 +4,14 @@ Every member gives two mixtures: the one it encodes, and that one consolidated (
 `discoformer.models.consolidate`), which is better the more points there are.  A mixture of mixtures is a
 mixture, so the stack returns the same closed-form field as its members.  The weights maximize the
 likelihood of points that were left out (stacking): cross-validation costs a few more encodings, and tells
-in context which view of the data is the right one.
+in context which view of the data is the right one.  In many columns, mixtures as they were encoded keep
+their weight only if they gain enough of that likelihood (`let_gain`): equal likelihood is not an equal score.
 
 Structure and weights are decided on at most 16384 points; all points then settle what was decided.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -44,6 +44,7 @@ _CONVERGE = 15  # steps of expectation-maximization after consolidation, over th
 _RETURN = 10  # and over the points seen, from there, when others are held out
 _SETTLE = 5  # and over all points in the end
 _OVERLAP = 3  # columns up to which modes overlap so much that raw mixtures are worth their weight anyway
+_TELL = 512  # points from which on held-out likelihood tells whether they are
 _CROWDED = 64  # columns beyond which clusters do not show in whitened coordinates
 _ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
 
@@ -165,11 +166,11 @@ class Stack(nn.Module, Method):
         counts = None if unseen.weights is None else unseen.weights.movedim(0, -2).flatten(-2)
         if counts is not None and not bool((counts.sum(-1) > 0).all()):
             return None
-        log_share = stacking_weights(log_density, counts).log()
-        if few.points.shape[-1] > _OVERLAP:
-            own = [kind == 0 for fields in merged for kind in range(1 + len(fields))]
-            log_share = let_gain(log_share, log_density, counts, torch.tensor(own))
-        return _Decided(merged, log_share)
+        size, dim = few.points.shape[-2:]
+        if size < _TELL or dim <= _OVERLAP:
+            return _Decided(merged, stacking_weights(log_density, counts).log())
+        raw = torch.tensor([index == 0 for found in merged for index in range(1 + len(found))])
+        return _Decided(merged, let_gain(log_density, counts, raw.to(log_density.device)))
 
 
 def _digest(member: Network, view: _View, batch: torch.Size) -> MixtureField:
@@ -303,21 +304,22 @@ def stacking_weights(
     return weights / weights.sum(-1, keepdim=True)
 
 
-def let_gain(log_share: Tensor, log_density: Tensor, counts: Tensor | None, doubtful: Tensor) -> Tensor:
-    """The log weights (..., K), without those of ``doubtful`` (K,) members if they gain too little.
+def let_gain(log_density: Tensor, counts: Tensor | None, doubtful: Tensor) -> Tensor:
+    """Log of `stacking_weights` (..., K), without the ``doubtful`` (K,) members if these gain too little.
 
-    Schwarz's price of a free weight is half the logarithm of the number of points: so much must every one
-    of them gain, in log likelihood of all points that were left out.
+    Schwarz's price of a free weight is half the logarithm of the number of points.  All doubtful members
+    together must gain more than the price of their weights, in log likelihood of all points that were left
+    out, or all go.  At least one member is not doubtful.
     """
-    doubtful = doubtful.to(log_density.device)
-    sure = log_share.new_full(log_share.shape, DEAD)
+    log_share = stacking_weights(log_density, counts).log()
+    sure = torch.full_like(log_share, DEAD)
     sure[..., ~doubtful] = stacking_weights(log_density[..., ~doubtful], counts).log()
-    gain = (log_density + log_share.unsqueeze(-2)).logsumexp(-1)
-    gain = gain - (log_density + sure.unsqueeze(-2)).logsumexp(-1)
-    size = gain.shape[-1]
-    mean = gain.mean(-1) if counts is None else (gain * counts).sum(-1) / counts.sum(-1)
-    price = 0.5 * math.log(size) * int(doubtful.sum())
-    return torch.where((size * mean > price).unsqueeze(-1), log_share, sure)
+    with_all, with_sure = ((log_density + w.unsqueeze(-2)).logsumexp(-1) for w in (log_share, sure))
+    often = torch.ones_like(with_all) if counts is None else counts
+    often = often / often.sum(-1, keepdim=True)
+    size = 1 / often.square().sum(-1)  # of the equally weighted sample that tells as much
+    gain = size * (often * (with_all - with_sure)).sum(-1)
+    return torch.where((gain > 0.5 * size.log() * doubtful.sum()).unsqueeze(-1), log_share, sure)
 
 
 def combine(fields: Sequence[MixtureField], log_share: Tensor, frame: Frame) -> MixtureField:
