@@ -18,6 +18,7 @@ from discoformer.experiments import (
     NAMES,
     contestants,
     find,
+    harness,
     maps,
     provenance,
     relative_fisher,
@@ -135,6 +136,24 @@ def test_an_interrupted_run_goes_on(
     assert (tmp_path / "results/score_vs_n.csv").read_text().startswith(kept)
 
 
+def test_workers_measure_the_same(tmp_path: Path, model_path: Path) -> None:
+    files = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        arguments = ("equivariance", "--quick", "--model", model_path, "--out", out)
+        assert reproduce(*arguments, "--workers", workers) == 0
+        files.append((out / "equivariance.csv").read_text())
+    assert files[0] == files[1]
+
+
+def test_what_measures_times_runs_alone(
+    tmp_path: Path, model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "measured", lambda *_: pytest.fail("beside others"))
+    arguments = ("runtime", "--quick", "--model", model_path, "--out", tmp_path / "results")
+    assert reproduce(*arguments, "--workers", 2) == 0
+
+
 def test_new_weights_are_measured_again_and_rivals_are_kept(
     tmp_path: Path, model_path: Path, axis_path: Path
 ) -> None:
@@ -242,6 +261,7 @@ def test_list_writes_nothing(
         (["no_such_table"], "no experiment 'no_such_table': choose one of attention_kde"),
         ([], "nothing to do"),
         (["large_n", "--seeds", "0"], "--seeds 0: give at least 1"),
+        (["large_n", "--workers", "0"], "--workers 0: give at least 1"),
         (["large_n", "--quick", "--model", "no such model"], "no model 'no such model'"),
     ],
 )

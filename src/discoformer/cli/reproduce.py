@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 __all__ = ["make_parser", "run"]
@@ -40,11 +41,19 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model", metavar="NAME_OR_PATH", default="default", help="our network (default: default)"
     )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        help="processes that measure at a time (default: one for every core, one with --quick); "
+        "what measures times runs alone",
+    )
     return parser
 
 
 def run(args: argparse.Namespace) -> None:
     """Run the experiments one after the other; a name that does not exist is refused before all work."""
+    import torch
+
     from discoformer.checks import DataError
     from discoformer.experiments import NAMES, find
     from discoformer.experiments.contestants import Networks
@@ -57,6 +66,9 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"nothing to do: give names, {ALL} or {PAGE}; --list shows the names")
     if args.seeds is not None and args.seeds < 1:
         raise DataError(f"--seeds {args.seeds}: give at least 1")
+    if args.workers is not None and args.workers < 1:
+        raise DataError(f"--workers {args.workers}: give at least 1")
+    workers = args.workers or (1 if args.quick else torch.get_num_threads())
     with open_folder(args.out, quick=args.quick) as folder:
         if args.list:
             _list(folder)
@@ -64,10 +76,13 @@ def run(args: argparse.Namespace) -> None:
         networks = Networks(args.model)
         for experiment in experiments:
             context = experiment.context(folder, networks, quick=args.quick, seeds=args.seeds)
-            measured = reproduce(experiment, context)
+            started = time.monotonic()
+            measured = reproduce(experiment, context, workers)
+            minutes = (time.monotonic() - started) / 60
             rows = experiment.ledger(folder).rows()
             tell(experiment, experiment.summary(rows, networks.label), networks.label)
-            print(f"{experiment.name}: {measured} measured, {len(rows) - measured} were there", flush=True)
+            counts = f"{measured} measured, {len(rows) - measured} were there"
+            print(f"{experiment.name}: {counts}, {minutes:.1f} minutes", flush=True)
         page = write_page(folder)
         if not args.quick or args.out:
             print(f"wrote {page}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -37,15 +37,19 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
 
 
-def track(items: Sequence[T], label: str) -> Iterable[T]:
+def track(items: Iterable[T], label: str, total: int | None = None) -> Iterable[T]:
     """Iterate with a progress bar on standard error, if that is a terminal and there is more than one item.
+
+    What has no length needs a ``total``.
 
     >>> list(track([1, 2], "counting"))
     [1, 2]
     """
-    if len(items) < 2 or not sys.stderr.isatty() or not find_spec("rich"):
+    count = len(items) if isinstance(items, Sized) else total
+    if count is None or count < 2 or not sys.stderr.isatty() or not find_spec("rich"):
         return items
     from rich.console import Console
     from rich.progress import track as rich_track
 
-    return rich_track(items, description=label, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    return rich_track(items, description=label, total=count, console=console, transient=True)

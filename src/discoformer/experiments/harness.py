@@ -22,6 +22,7 @@ from discoformer.experiments.contestants import Networks
 from discoformer.experiments.ledger import Ledger, Rows
 from discoformer.experiments.provenance import check_sizes, record_run
 from discoformer.experiments.summary import Summary
+from discoformer.experiments.workers import measured
 from discoformer.io import replacing
 from discoformer.plots import STYLE
 
@@ -82,6 +83,7 @@ class Experiment:
     summary : of the rows, given the name of our network
     figure : of the rows; what is no function of rows, a picture of a field, may use the context's networks
     quick_seeds : seeds with ``--quick``
+    alone : its times are the result, so nothing runs beside it
     """
 
     name: str
@@ -95,6 +97,7 @@ class Experiment:
     summary: Callable[[Rows, str], Summary]
     figure: Callable[[Rows, Context], Figure] | None = None
     quick_seeds: int = 2
+    alone: bool = False
 
     def context(self, folder: Path, networks: Networks, *, quick: bool, seeds: int | None) -> Context:
         """The context of a run."""
@@ -106,22 +109,30 @@ class Experiment:
         return Ledger(folder / f"{self.name}.csv", self.keys, self.values, run="")
 
 
-def reproduce(experiment: Experiment, context: Context) -> int:
-    """Measure what is missing and draw the figure; returns the number of rows that were measured."""
+def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int:
+    """Measure what is missing and draw the figure; returns the number of rows that were measured.
+
+    With several ``workers`` jobs run on processes of their own, except where an experiment measures times.
+    """
     check_sizes(context.folder, quick=context.quick)
     jobs = list(experiment.run(context))
     ledger = experiment.ledger(context.folder)
     ledger.forget(context.networks.is_stale)
-    missing = [job for job in jobs if not all(key in ledger for key in job.keys)]
+    missing = [i for i, job in enumerate(jobs) if not all(key in ledger for key in job.keys)]
     before = len(ledger)
     if missing:
         ledger.run = record_run(context.folder, quick=context.quick)
         context.scratch.mkdir(parents=True, exist_ok=True)
-    for job in track(missing, experiment.name):
-        for key, values in zip(job.keys, job.measure(), strict=True):
+    if workers > 1 and len(missing) > 1 and not experiment.alone:
+        results = measured(experiment.name, context, missing, workers)
+    else:
+        results = ((number, jobs[number].measure()) for number in missing)
+    for number, found in track(results, experiment.name, len(missing)):
+        for key, values in zip(jobs[number].keys, found, strict=True):
             if key not in ledger:
                 ledger.add(key, values)
     if missing:
+        ledger.arrange(key for job in jobs for key in job.keys)  # workers and new weights mix them
         shutil.rmtree(context.scratch)
     if experiment.figure is not None:
         _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")

@@ -31,7 +31,7 @@ class Row:
 
 
 class Rows:
-    """Measurements, in the order in which they were made.
+    """Measurements, in the order of their file.
 
     In the column ``method`` a network is ``name@fingerprint``; here it goes by its name alone.
 
@@ -143,6 +143,14 @@ class Ledger:
         if old:
             self._rewrite()
         return len(old)
+
+    def arrange(self, keys: Iterable[Sequence[object]]) -> None:
+        """Put the lines with these keys into this order, in the file too; any others come after them."""
+        wanted = [texts for texts in (tuple(map(str, key)) for key in keys) if texts in self._lines]
+        order = dict.fromkeys([*wanted, *self._lines])
+        if list(order) != list(self._lines):
+            self._lines = {texts: self._lines[texts] for texts in order}
+            self._rewrite()
 
     def rows(self) -> Rows:
         """All measurements."""

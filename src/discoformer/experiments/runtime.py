@@ -179,4 +179,5 @@ EXPERIMENT = Experiment(
     summary=summary,
     figure=figure,
     quick_seeds=1,
+    alone=True,
 )

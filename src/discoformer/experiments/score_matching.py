@@ -146,4 +146,5 @@ EXPERIMENT = Experiment(
     run=run,
     summary=summary,
     figure=figure,
+    alone=True,
 )
