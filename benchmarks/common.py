@@ -88,6 +88,7 @@ class Session:
     identity: str  # name and fingerprint; empty if only the peers are measured
     model: Method | None
     seed: int = SEED  # of the first data set, for the tables
+    first: int = 0  # its number; later ones than the usual first get tables of their own
 
     def __post_init__(self) -> None:
         self.peers = Store(self.results / "peers.csv", KEYS, Pooled._fields)
@@ -101,7 +102,7 @@ class Session:
             sources["ours"] = (self.models, self.identity)
         lines: dict[str, list[dict[str, float]]] = {name: [] for name in sources}
         label = f"{setting.name} d={setting.dim} n={setting.size}"
-        for index in track(range(self.datasets), label):
+        for index in track(range(self.first, self.first + self.datasets), label):
             case: Case | None = None
             for name, (store, identity) in sources.items():
                 key = (setting.name, setting.dim, setting.size, SEED + STEP * index, identity)
@@ -131,7 +132,7 @@ class Session:
         print_table(header, rows)
         if self.model is None:
             return
-        path = self.results / f"{table}.csv"
+        path = self.results / f"{table}{f'_from_{self.first}' if self.first else ''}.csv"
         columns = ["model", "seed", "datasets", *header]
         kept: list[list[str]] = []
         if path.exists():
@@ -157,13 +158,21 @@ class Session:
         return 0 if all(met for *_, met in self.bars) else 1
 
 
-def make_parser(description: str | None, datasets: int = 20) -> argparse.ArgumentParser:
-    """Options that all benchmarks have; how many data sets unless told otherwise."""
+def make_parser(
+    description: str | None, datasets: int = 20, *, numbered: bool = False
+) -> argparse.ArgumentParser:
+    """Options that all benchmarks have; how many data sets unless told otherwise.
+
+    With ``numbered`` there is one for the number of the first data set.
+    """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="default", metavar="NAME_OR_PATH", help="(default: default)")
     parser.add_argument("--datasets", type=int, default=datasets, help=f"per setting (default: {datasets})")
+    if numbered:
+        help_text = "number of the first data set (default: 0); with another, a table of its own"
+        parser.add_argument("--first", type=int, default=0, help=help_text)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     parser.add_argument("--peers", action="store_true", help="measure the peers only, no model is needed")
     parser.add_argument(
@@ -181,11 +190,14 @@ def session(args: argparse.Namespace) -> Iterator[Session]:
             results = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         datasets = min(args.datasets, 2) if args.quick else args.datasets
         if args.peers:
-            yield Session(results, datasets, "", "", None)
+            run = Session(results, datasets, "", "", None)
         else:
             model = make_method(args.model)
             label = model_label(args.model)
-            yield Session(results, datasets, label, f"{label}@{fingerprint(model)}", model)
+            run = Session(results, datasets, label, f"{label}@{fingerprint(model)}", model)
+        run.first = vars(args).get("first", 0)
+        run.seed += STEP * run.first
+        yield run
 
 
 def best_peer(errors: dict[str, Pooled]) -> str:

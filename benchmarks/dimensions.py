@@ -1,6 +1,7 @@
 """One set of weights in many dimensions: random Gaussian mixtures with d = 16 to 100 at n = 2048.
 
     python benchmarks/dimensions.py
+    python benchmarks/dimensions.py --first 20      # on data sets that no decision was made on
     python benchmarks/dimensions.py --quick
 
 `dimensions`: relative score error (%) at the sample points, k = 1..10 in turn; diagonal covariances for
@@ -70,7 +71,7 @@ def hundred(run: Session, dim: int, size: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = make_parser(__doc__).parse_args(argv)
+    args = make_parser(__doc__, numbered=True).parse_args(argv)
     with session(args) as run:
         if args.quick:
             relative_errors(run, (4,), (4,), 128)

@@ -5,6 +5,7 @@
     python benchmarks/gmm.py --table diagonal       # diagonal covariances, d = 2, 10
     python benchmarks/gmm.py --table large-n        # diagonal, n up to 2^17, as a ratio to Scott's KDE
     python benchmarks/gmm.py --peers --max-size 1024  # fill the peers' file, without a model
+    python benchmarks/gmm.py --first 20             # on data sets that no decision was made on
     python benchmarks/gmm.py --quick                # a few seconds
 
 Means uniform in [-3, 3]^d, standard deviations uniform in [0.2, 1], equal weights, k = 1..10 in turn.
@@ -92,7 +93,7 @@ def large_n(run: Session, sizes: Sequence[int]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, numbered=True)
     tables = (*DIMS, "large-n")
     parser.add_argument("--table", nargs="+", choices=tables, default=tables, help="(default: all)")
     parser.add_argument("--max-size", type=int, default=2**17, help="leave out larger samples")
