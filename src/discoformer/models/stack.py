@@ -143,7 +143,6 @@ class Stack(nn.Module, Method):
             candidates += [field, *(_converge(m, view.sample, _SETTLE, kind) for m, kind in kinds)]
         return combine(candidates, decided.log_share, frame)
 
-    @torch.no_grad()
     def _decide(self, few: Part, fields: Sequence[MixtureField], views: Sequence[_View]) -> _Decided | None:
         """Consolidate the members' fields on a few points and weigh all; None if they are too few to tell."""
         try:
