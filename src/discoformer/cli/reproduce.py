@@ -44,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--workers",
         type=int,
-        help="processes that measure at a time (default: one for every core, one with --quick); "
+        help="processes that measure at a time (default: as many as torch has threads, one with --quick); "
         "what measures times runs alone",
     )
     return parser

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from discoformer.checks import DataError
 from discoformer.cli.show import print_table, track
 from discoformer.experiments.contestants import Networks
 from discoformer.experiments.ledger import Ledger, Rows
@@ -123,20 +124,32 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int
     if missing:
         ledger.run = record_run(context.folder, quick=context.quick)
         context.scratch.mkdir(parents=True, exist_ok=True)
-    if workers > 1 and len(missing) > 1 and not experiment.alone:
-        results = measured(experiment.name, context, missing, workers)
-    else:
-        results = ((number, jobs[number].measure()) for number in missing)
-    for number, found in track(results, experiment.name, len(missing)):
-        for key, values in zip(jobs[number].keys, found, strict=True):
+    several = workers > 1 and len(missing) > 1 and not experiment.alone
+    answers = _on_workers(experiment, context, jobs, missing, workers) if several else _here(jobs, missing)
+    for job, found in track(answers, experiment.name, len(missing)):
+        for key, values in zip(job.keys, found, strict=True):
             if key not in ledger:
                 ledger.add(key, values)
-    if missing:
-        ledger.arrange(key for job in jobs for key in job.keys)  # workers and new weights mix them
-        shutil.rmtree(context.scratch)
+    ledger.arrange(key for job in jobs for key in job.keys)  # workers and new weights mix them
+    shutil.rmtree(context.scratch, ignore_errors=True)
     if experiment.figure is not None:
         _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
     return len(ledger) - before
+
+
+def _here(jobs: Sequence[Job], numbers: Sequence[int]) -> Iterator[tuple[Job, Sequence[Values]]]:
+    for number in numbers:
+        yield jobs[number], jobs[number].measure()
+
+
+def _on_workers(
+    experiment: Experiment, context: Context, jobs: Sequence[Job], numbers: Sequence[int], workers: int
+) -> Iterator[tuple[Job, Sequence[Values]]]:
+    """Jobs and their values; a worker that found other jobs or networks on the disk is refused."""
+    for number, keys, values in measured(experiment.name, context, numbers, workers):
+        if keys != [list(map(str, key)) for key in jobs[number].keys]:
+            raise DataError(f"{experiment.name} or its networks have changed since it began: run it again")
+        yield jobs[number], values
 
 
 def tell(experiment: Experiment, summary: Summary, ours: str) -> None:

@@ -145,10 +145,11 @@ class Ledger:
         return len(old)
 
     def arrange(self, keys: Iterable[Sequence[object]]) -> None:
-        """Put the lines with these keys into this order, in the file too; any others come after them."""
-        wanted = [texts for texts in (tuple(map(str, key)) for key in keys) if texts in self._lines]
-        order = dict.fromkeys([*wanted, *self._lines])
-        if list(order) != list(self._lines):
+        """Put the lines with these keys into this order, in the file too; all others keep their places."""
+        asked = dict.fromkeys(tuple(map(str, key)) for key in keys)
+        wanted = iter([texts for texts in asked if texts in self._lines])
+        order = [next(wanted) if texts in asked else texts for texts in self._lines]
+        if order != list(self._lines):
             self._lines = {texts: self._lines[texts] for texts in order}
             self._rewrite()
 

@@ -9,54 +9,61 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import signal
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack, redirect_stderr
+from contextlib import redirect_stderr, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from threadpoolctl import threadpool_limits
 
+from discoformer.checks import DataError
 from discoformer.experiments.contestants import Networks
 
 if TYPE_CHECKING:
-    from discoformer.experiments.harness import Context, Job
+    from discoformer.experiments.harness import Context
 
-__all__ = ["cut", "measured", "take"]
-
-Values = Sequence[Mapping[str, float]]
-
-_jobs: list[Job] = []  # of this process, if it is a worker
+__all__ = ["Answer", "cut", "measured", "take"]
 
 
-def measured(
-    name: str, context: Context, numbers: Sequence[int], workers: int
-) -> Iterator[tuple[int, Values]]:
-    """Measure the jobs with these numbers of an experiment; yields a number and its values as they come.
+class Answer(NamedTuple):
+    """What a worker says: the number of a job, its keys as text, and its values."""
 
-    Every worker has one thread of torch.
+    number: int
+    keys: list[list[str]]
+    values: Sequence[Mapping[str, float]]
+
+
+def measured(name: str, context: Context, numbers: Sequence[int], workers: int) -> Iterator[Answer]:
+    """Measure the jobs with these numbers of an experiment; yields answers as they come.
+
+    Every worker has one thread.  An error in one ends all; what was yielded is done.
     """
     stretches = cut(numbers, workers)
-    waiting: dict[Future[Values], tuple[int, int]] = {}
-    with ExitStack() as stack:
-        plain = replace(context, networks=Networks(context.networks.model))  # without what was loaded here
-        spawn = multiprocessing.get_context("spawn")  # threads of torch do not survive a fork
-        make = [ProcessPoolExecutor(1, spawn, _prepare, (name, plain)) for _ in stretches]
-        pools = [stack.enter_context(pool) for pool in make]
-        idle = list(range(len(pools)))
-        while idle or waiting:
-            for worker in idle:
-                number = take(stretches, worker)
-                if number is not None:
-                    waiting[pools[worker].submit(_measure, number)] = worker, number
-            idle = []
-            if not waiting:
-                break
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                worker, number = waiting.pop(future)
-                idle.append(worker)
-                yield number, future.result()
+    plain = replace(context, networks=Networks(context.networks.model))  # without what was loaded here
+    spawn = multiprocessing.get_context("spawn")  # threads of torch do not survive a fork
+    ends, processes = [], []
+    for _ in stretches:
+        ours, theirs = spawn.Pipe()
+        process = spawn.Process(target=_serve, args=(theirs, name, plain), daemon=True)
+        process.start()
+        theirs.close()  # so that its death is the end of the line
+        ends.append(ours)
+        processes.append(process)
+    try:
+        waiting = {end for worker, end in enumerate(ends) if _send(end, take(stretches, worker))}
+        while waiting:
+            for end in wait(list(waiting)):
+                assert isinstance(end, Connection)
+                yield _receive(end)
+                if not _send(end, take(stretches, ends.index(end))):
+                    waiting.remove(end)
+    finally:
+        for process in processes:
+            process.terminate()
 
 
 def cut(numbers: Sequence[int], workers: int) -> list[deque[int]]:
@@ -83,14 +90,43 @@ def take(stretches: Sequence[deque[int]], worker: int) -> int | None:
     return longest.pop() if longest else None
 
 
-def _prepare(name: str, context: Context) -> None:
-    """Make the list of jobs in a new worker; what is missing has been said already."""
-    from discoformer.experiments import find
+def _send(end: Connection, number: int | None) -> bool:
+    """Give a worker a number; False if there is none."""
+    if number is not None:
+        with suppress(BrokenPipeError):  # it is dead: its answer will say so
+            end.send(number)
+    return number is not None
 
+
+def _receive(end: Connection) -> Answer:
+    try:
+        answer = end.recv()
+    except EOFError:
+        raise DataError(
+            "a worker was killed, perhaps for its memory; what was measured is kept: "
+            "run it again, with fewer --workers"
+        ) from None
+    if isinstance(answer, BaseException):
+        raise answer
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def _serve(end: Connection, name: str, context: Context) -> None:
+    """Answer numbers until the other side is gone; an interruption from the terminal is its business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    with redirect_stderr(io.StringIO()):
-        _jobs[:] = find(name).run(context)
+    with threadpool_limits(1), suppress(EOFError, BrokenPipeError):
+        try:
+            from discoformer.experiments import find
 
-
-def _measure(number: int) -> Values:
-    return list(_jobs[number].measure())
+            with redirect_stderr(io.StringIO()):  # what is missing has been said already
+                jobs = list(find(name).run(context))
+            while True:
+                number = end.recv()
+                keys = [list(map(str, key)) for key in jobs[number].keys]
+                end.send(Answer(number, keys, list(jobs[number].measure())))
+        except (EOFError, BrokenPipeError):
+            raise
+        except Exception as error:  # it is raised again where it can be told
+            end.send(error)
