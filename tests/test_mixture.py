@@ -1,13 +1,17 @@
 """The mixture core: its laws, with random weights in float64."""
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
 
+from discoformer import load_model
 from discoformer.checks import DataError
+from discoformer.evaluation import gmm_datasets
+from discoformer.frames import Whiten
 from discoformer.models import sample as sample_module
 from discoformer.models import student as student_module
 from discoformer.models.attend import slot_statistics
@@ -326,6 +330,39 @@ def test_single_precision_is_close_to_double() -> None:
     single = net.to(torch.float32).encode(x.float()).log_density(x.float())
     assert float((single - double).square().mean().sqrt()) < 1e-4
     assert float((single - double).abs().max()) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["mixture", "mixture-axis"])
+@pytest.mark.parametrize(
+    ("d", "n", "covariance", "index"),
+    [
+        (1, 1024, "diagonal", 1),
+        (2, 256, "rotated", 2),
+        (5, 4096, "rotated", 1),  # a far point with a slot of its own
+        (10, 256, "rotated", 2),  # slots with fewer points than dimensions
+        (10, 1024, "rotated", 1),  # widths of 0.03
+    ],
+)
+def test_shipped_weights_answer_in_single_precision_as_in_double(
+    name: str, d: int, n: int, covariance: Literal["diagonal", "rotated"], index: int
+) -> None:
+    x = list(gmm_datasets(d, n, index + 1, 4_000_000, covariance, modes=(3, 6, 10)))[index].context
+    x = Whiten().fit(x).normalize(x)
+    double = load_model(name)(x, x)
+    single = load_model(name, torch.float32)(x.float(), x.float())
+    assert double.log_density is not None and single.log_density is not None
+    assert float((single.log_density - double.log_density).square().mean().sqrt()) < 1e-4
+    assert float((single.score - double.score).norm() / double.score.norm()) < 1e-4
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_single_precision_survives_points_that_are_all_the_same(d: int) -> None:
+    """The covariance of most slots is nothing but rounding: it must not become negative."""
+    x, places = sample(50, d), sample(2, d, seed=1)
+    x = torch.cat([x, 3 + places[:1].expand(3000, d), -3 + places[1:].expand(1000, d)]).float()
+    log_density, score = load_model("mixture", torch.float32)(x, x)
+    assert log_density is not None
+    assert bool(log_density.isfinite().all()) and bool(score.isfinite().all())
 
 
 def test_the_peak_of_nearly_gaussian_slots_keeps_its_digits_in_single_precision() -> None:

@@ -18,7 +18,9 @@ from discoformer.models.slots import Slots, least_logit, weight_and_log
 __all__ = ["slot_statistics"]
 
 
-def slot_statistics(lifted: Tensor, share: Tensor | float, slots: Slots) -> Tensor:
+def slot_statistics(
+    lifted: Tensor, share: Tensor | float, slots: Slots, exact: Tensor | None = None
+) -> Tensor:
     """Attend from points to slots and sum over the points.
 
     Parameters
@@ -26,6 +28,8 @@ def slot_statistics(lifted: Tensor, share: Tensor | float, slots: Slots) -> Tens
     lifted : (B, F, n), `lift` of the points
     share : (B, n), or one number for all: the points' shares of the whole sample
     slots : batch B, M slots
+    exact : (B, F, n), the same lift in double precision if the first is in single: what is summed up, for
+        covariances are small differences of moments
 
     Returns
     -------
@@ -34,15 +38,17 @@ def slot_statistics(lifted: Tensor, share: Tensor | float, slots: Slots) -> Tens
     Partial sums add, and `moments_of` says what they mean.
     """
     row = share.unsqueeze(-2) if isinstance(share, Tensor) else None
+    inputs = lifted, lifted if exact is None else exact, row, *slots.keys, slots.brief
     if torch.is_grad_enabled():
-        sums: Tensor = _Attend.apply(lifted, row, *slots.keys, slots.brief)  # type: ignore[no-untyped-call]
+        sums: Tensor = _Attend.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
-        sums = _attend(lifted, row, *slots.keys, slots.brief, keep=not slots.brief)[0]
+        sums = _attend(*inputs, keep=not slots.brief)[0]
     return sums.mT if isinstance(share, Tensor) else sums.mT * share
 
 
 def _attend(
     lifted: Tensor,
+    exact: Tensor,
     share: Tensor | None,
     theta: Tensor,
     offset: Tensor,
@@ -59,7 +65,7 @@ def _attend(
     r.mul_(total.reciprocal())
     log_mixture = total.log_().add_(top)
     seen = r if share is None else r * share
-    moments = torch.bmm(lifted, torch.div(seen, w, out=w).mT)
+    moments = torch.bmm(exact, torch.div(seen, w, out=w).mT.to(exact.dtype))
     rows, rest = [torch.ones_like(top), log_mixture], []
     if not brief:
         r_g = torch.mul(r, g, out=w)
@@ -92,13 +98,14 @@ class _Attend(torch.autograd.Function):
     def forward(
         ctx: Any,
         lifted: Tensor,
+        exact: Tensor,
         share: Tensor | None,
         theta: Tensor,
         offset: Tensor,
         power: Tensor,
         brief: bool,
     ) -> Tensor:
-        sums, g, r, point = _attend(lifted, share, theta, offset, power, brief)
+        sums, g, r, point = _attend(lifted, exact, share, theta, offset, power, brief)
         ctx.save_for_backward(lifted, share, theta, offset, power, g, r, point)
         return sums
 
@@ -107,7 +114,8 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         lifted, share, theta, offset, power, g, r, point = ctx.saved_tensors
         features, rows = lifted.shape[-2], point.shape[-2]
-        c_phi, c_point = gradients[0][:, :features], gradients[0][:, features : features + rows]
+        gradient = gradients[0].to(lifted.dtype)
+        c_phi, c_point = gradient[:, :features], gradient[:, features : features + rows]
         inverse = g.neg().exp_()  # 1 / w
         pull = torch.bmm(c_phi.mT, lifted).mul_(inverse)  # <c_phi, phi> / w, (B, M, n)
         seen = torch.bmm(c_point[:, 1:], r)  # sum_m r c_L and sum_m r c_E, (B, 2 or 1, n)
@@ -115,7 +123,7 @@ class _Attend(torch.autograd.Function):
             change = torch.baddbmm(pull, c_point.mT, point)
             d_t = pull.neg_()
         else:
-            c_g, c_gg = gradients[0][:, features + rows :].unsqueeze(-1).unbind(-3)  # (B, M, 1)
+            c_g, c_gg = gradient[:, features + rows :].unsqueeze(-1).unbind(-3)  # (B, M, 1)
             coefficients = torch.cat([c_point.mT, offset], -1)
             change = torch.baddbmm(pull, coefficients, torch.cat([point, -seen[:, 1:]], -2))
             bend = g * c_gg
@@ -133,4 +141,4 @@ class _Attend(torch.autograd.Function):
         d_lifted = None
         if ctx.needs_input_grad[0]:
             d_lifted = torch.bmm(theta.mT, d_t).baddbmm_(c_phi, inverse.mul_(r))
-        return d_lifted, None, d_theta, d_offset, d_power, None
+        return d_lifted, None, None, d_theta, d_offset, d_power, None

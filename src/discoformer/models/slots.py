@@ -86,7 +86,7 @@ class Moments(NamedTuple):
     Attributes
     ----------
     share : (..., M), part of the sample's weight
-    lifted : (..., M, F), tail-weighted mean of phi(x)
+    lifted : (..., M, F), tail-weighted mean of phi(x), in the precision of the sums
     tail : (..., M), mean Student-t weight u; one for Gaussian points
     log_mixture : (..., M), mean over the slot's points, divided by d
     mean : (..., M, d)
@@ -143,23 +143,27 @@ def moments_of(statistics: Tensor, slots: Slots) -> Moments:
     dim = slots.mean.shape[-1]
     features = slots.keys.theta.shape[-1]
     weighted = statistics[..., :features] * (1 + dim / slots.nu).unsqueeze(-1)
-    share = statistics[..., features]
+    rest = statistics[..., features:].to(slots.nu.dtype)
+    share = rest[..., 0]
     mass = weighted[..., 0]
     lifted = weighted / mass.clamp_min(_TINY).unsqueeze(-1)
     per_share = 1 / share.clamp_min(_TINY)
-    tail = mass * per_share
+    tail = mass.to(share.dtype) * per_share
     mean, covariance = mean_and_covariance(lifted, tail, dim)
-    log_mixture = statistics[..., features + 1] * (per_share / dim)
-    details = statistics[..., features + 2 :]
+    log_mixture = rest[..., 1] * (per_share / dim)
+    details = rest[..., 2:]
     return Moments(share, lifted, tail, log_mixture, mean, covariance, details)
 
 
 def mean_and_covariance(lifted: Tensor, tail: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Mean and covariance from a normalized lifted moment; the tail weight makes it the M-step's."""
+    """Mean and covariance from a normalized lifted moment; the tail weight makes it the M-step's.
+
+    The difference is taken in the precision of the moment, the answers are in that of the tail weight.
+    """
     matrix = moment_matrix(lifted, dim)
     mean = matrix[..., 0, 1:]
     covariance = matrix[..., 1:, 1:] - mean.unsqueeze(-1) * mean.unsqueeze(-2)
-    return mean, covariance * tail[..., None, None]
+    return mean.to(tail.dtype), covariance.to(tail.dtype) * tail[..., None, None]
 
 
 def log_density_of(moments: Moments, slots: Slots) -> tuple[Tensor, Tensor, Tensor]:
