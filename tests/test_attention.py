@@ -109,6 +109,24 @@ def test_chunked_is_whole(lift, fused, monkeypatch):
     assert_same(chunked, whole, 1e-9)
 
 
+def test_queries_pass_in_chunks_unless_a_gradient_is_to_be_kept(monkeypatch):
+    core, context, queries = tiny().requires_grad_(False), points(40, 2), points(30, 2, seed=2)
+    monkeypatch.setattr(attention, "_CHUNK_ELEMENTS", (6 * 16 + 2 * 32) * 13)
+
+    def chunks(context, queries):
+        state, rows, embed = core.encode(context), [], core._embed
+        with monkeypatch.context() as patch:
+            patch.setattr(core, "_embed", lambda part: rows.append(part.shape[-2]) or embed(part))
+            core.read(state, queries)
+        return rows
+
+    assert chunks(context, queries) == [13, 13, 4]
+    assert chunks(context, queries.clone().requires_grad_()) == [30]
+    assert chunks(context.clone().requires_grad_(), queries) == [30]
+    core.score_head.bias.requires_grad_()
+    assert chunks(context, queries) == [30]
+
+
 @LIFT
 def test_batch_is_loop(lift):
     core, context, queries = tiny(lift), points(2, 3, 20, 2), points(2, 3, 9, 2, seed=2)

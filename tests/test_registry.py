@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from discoformer.checks import DataError
 from discoformer.cli import main
@@ -21,7 +23,9 @@ from discoformer.models.registry import (
     register,
     register_stack,
     save_model,
+    write_card,
 )
+from discoformer.priors import BroadPrior, GMMPrior
 
 CORE = {"kind": "mixture", "layers": 1, "width": 16, "heads": 2, "slots": 4}
 
@@ -61,6 +65,57 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
             load_model(path)
     with pytest.raises(DataError, match="no model 'nothing'"):
         load_model("nothing")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"core": [1, 2]}, "core is not a dict"),
+        ({"core": None}, "core is not a dict"),
+        ({"frame": ["whiten"]}, "frame is not a str"),
+        ({"prior": [1]}, "prior is not a dict"),
+        ({"record": 3}, "record is not a dict"),
+        ({"dims": "ab"}, "ab is not a range"),
+        ({"sizes": [64, 2]}, r"\[64, 2\] is not a range"),
+        ({"core": {"kind": "mixture", "heads": 0}}, "heads = 0 of a mixture core"),
+        ({"core": {"kind": "mixture", "heads": "4"}}, "heads = '4' of a mixture core"),
+        ({"core": {"kind": "mixture", "width": -64}}, "width = -64 of a mixture core"),
+        ({"core": {**CORE, "slots": 0}}, "slots = 0 of a mixture core"),
+        ({"core": {**CORE, "refinements": -1}}, "refinements = -1 of a mixture core"),
+        ({"core": {**CORE, "width": 2**40}}, "core 'mixture' cannot be built"),
+    ],
+)
+def test_cards_that_describe_no_network_are_refused(
+    change: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "w.safetensors"
+    card = {**asdict(Card(CORE, "whiten")), **change}
+    save_file({"a": torch.zeros(2)}, path, metadata={"format": registry._FORMAT, "card": json.dumps(card)})
+    with pytest.raises(DataError, match=message) as caught:
+        load_model(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1])
+def test_weights_that_are_not_finite_floating_numbers_are_refused(value: float, tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    tensors = build_network(CORE, "whiten").core.state_dict()
+    tensors["start"] = torch.full((16,), value)
+    card = json.dumps(asdict(Card(CORE, "whiten")))
+    save_file(tensors, path, metadata={"format": registry._FORMAT, "card": card})
+    with pytest.raises(DataError, match="start is not made of finite floating numbers"):
+        load_model(path)
+
+
+def test_a_card_is_replaced_and_the_tensors_stay(tmp_path: Path, model_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(model_path.read_bytes())
+    card = replace(read_card(path), prior=GMMPrior(modes=(1, 4)).describe())
+    write_card(card, path)
+    assert read_card(path) == card
+    before, after = load_file(model_path), load_file(path)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[key], after[key]) for key in before)
 
 
 class Trap:
@@ -117,6 +172,22 @@ def test_registered_weights_and_stacks_load_by_name(own_registry: Path, model_pa
     assert list_models()["both"].core == {"kind": "stack", "members": ["one", "two"]}
     with pytest.raises(DataError, match="not shipped: three"):
         register_stack("more", ["one", "three"])
+
+
+def test_the_card_of_a_stack_has_the_priors_of_its_members(
+    own_registry: Path, model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    priors = {"one": GMMPrior().describe(), "two": BroadPrior().describe()}
+    for name, prior in priors.items():
+        path = tmp_path / f"{name}.safetensors"
+        path.write_bytes(model_path.read_bytes())
+        write_card(replace(read_card(path), prior=prior), path)
+        register(name, path)
+    register_stack("both", ["one", "two"])
+    assert list_models()["both"].prior == priors
+    assert main(["models"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[0] == "both"]
+    assert "gmm + broad" in line
 
 
 def test_only_mixture_networks_are_registered_as_a_stack(own_registry: Path, model_path: Path) -> None:

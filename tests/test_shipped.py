@@ -1,6 +1,7 @@
 """The weights in the package obey the laws, and do what they are for, on a sample or two."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,33 @@ from discoformer.models.registry import list_models
 
 F64 = torch.float64
 ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "tests" / "reference.json"
 MIXTURES = [name for name, card in list_models().items() if card.core["kind"] != "attention"]
 
 
 def points(n: int, d: int, seed: int = 0) -> torch.Tensor:
     return next(gmm_datasets(d, n, 1, 1_000_000 + seed, covariance="rotated", modes=(3,))).context
+
+
+def answers(name: str) -> dict[str, list[float]]:
+    """Log densities and scores at five points, given two clusters of 80 that need no random numbers."""
+    index = torch.arange(1, 81, dtype=F64)
+    uniform = torch.stack([index * 2**0.5 % 1, index * 3**0.5 % 1], -1)
+    normal = torch.special.ndtri(uniform)
+    context = torch.cat(
+        [normal, 0.5 * normal.flip(-1) @ torch.tensor([[1.0, 0.6], [0.0, 0.8]], dtype=F64) + 3]
+    )
+    log_density, score = load_model(name)(context, torch.cat([context[::50], context[:1] - 4]))
+    assert log_density is not None
+    return {"log_density": log_density.tolist(), "score": score.flatten().tolist()}
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_answers_are_those_that_were_stored(name: str) -> None:
+    """After new weights, or code that is meant to answer otherwise: `python tests/test_shipped.py`."""
+    stored = json.loads(REFERENCE.read_text())[name]
+    for key, values in answers(name).items():
+        assert values == pytest.approx(stored[key], rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mixture", "mixture-gmm"])
@@ -79,3 +102,7 @@ def test_committed_measurements_are_of_the_shipped_weights() -> None:
             named = {cell: shipped.get(cell.split("@")[0]) for cell in cells}
             stale |= {f"{path.name}: {cell}" for cell, now in named.items() if now not in (None, cell)}
     assert not stale
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(json.dumps({name: answers(name) for name in MIXTURES}, indent=1) + "\n")

@@ -62,6 +62,16 @@ def test_the_gradient_in_the_context_is_that_of_finite_differences(n: int, d: in
     torch.testing.assert_close((gradient * direction).sum(), (ahead - behind) / 2e-6, rtol=1e-4, atol=1e-4)
 
 
+def test_weights_that_want_a_gradient_are_refused_where_there_would_be_one() -> None:
+    x = sample()
+    weights = torch.ones(len(x), dtype=F64, requires_grad=True)
+    for method in (member(False, 0), Stack([member(False, 0), member(True, 1)])):
+        with pytest.raises(DataError, match="detach them"):
+            method.fit(x, weights)
+        with torch.no_grad():
+            method.fit(x, weights)
+
+
 def test_score_is_the_gradient() -> None:
     field = Stack([member(False, 0), member(True, 1)]).encode(sample())
     y = sample()[:20].requires_grad_()

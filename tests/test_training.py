@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 import yaml
 
 from discoformer.checks import DataError
 from discoformer.cli import main
 from discoformer.fields import Estimate
 from discoformer.models.registry import load_model, read_card
+from discoformer.priors import GMMPrior
+from discoformer.training.checkpoint import save_checkpoint
 from discoformer.training.config import Recipe, load_recipe
 from discoformer.training.loop import ProgressLine, Trainer
 from discoformer.training.loss import Loss, task_loss
@@ -161,6 +164,7 @@ def test_training_lowers_the_loss_and_leaves_loadable_weights(tmp_path: Path) ->
     assert network.dtype == torch.float64
     card = read_card(tmp_path / "weights.safetensors")
     assert (card.dims, card.sizes, card.record["steps"]) == ((2, 2), (16, 64), 60)
+    assert card.prior == GMMPrior().describe()
 
 
 YAML = """
@@ -223,6 +227,7 @@ def test_recipe_errors_say_what_is_wrong(tmp_path: Path) -> None:
         ({"validation": {"name": "broad"}}, "validation prior must be a GMM prior"),
         ({"frame": "sideways"}, "unknown frame"),
         ({"core": {"kind": "attention", "dim": 2, "layers": 0}, "dims": [2]}, "layers = 0"),
+        ({"core": {**MIXTURE, "heads": 0}}, "heads = 0"),
     ],
 )
 def test_a_run_that_would_fail_at_its_first_report_does_not_start(
@@ -262,6 +267,36 @@ def test_weights_that_do_not_fit_the_recipe_are_refused(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.safetensors").write_bytes(b"not a checkpoint at all")
     with pytest.raises(DataError, match="is damaged"):
         Trainer(RECIPE, tmp_path).resume()
+
+
+def test_resuming_needs_no_start(tmp_path: Path) -> None:
+    first = Trainer(replace(RECIPE, seed=1), tmp_path / "first")
+    first.save()
+    recipe = replace(RECIPE, start=str(tmp_path / "first" / "weights.safetensors"))
+    second = Trainer(recipe, tmp_path / "second")
+    assert torch.equal(parameters(second), parameters(first))
+    second.train_step()
+    second.save()
+    (tmp_path / "first" / "weights.safetensors").unlink()
+    resumed = Trainer(recipe, tmp_path / "second", resume=True)
+    assert resumed.step == 1
+    assert torch.equal(parameters(resumed), parameters(second))
+    with pytest.raises(DataError, match="no model"):
+        Trainer(recipe, tmp_path / "third")
+
+
+def test_a_resumed_run_keeps_its_recipe_but_for_its_length_and_reports(tmp_path: Path) -> None:
+    trainer = Trainer(RECIPE, tmp_path)
+    trainer.save()
+    longer = replace(RECIPE, steps=24, cycles=2, decay=3, report_dims=[3], report_sizes=[16])
+    Trainer(longer, tmp_path, resume=True)
+    other = replace(longer, frame="identity", prior={"name": "gmm"}, lr=1e-4, sizes=(16, 32))
+    with pytest.raises(DataError, match="recipe with another frame, lr, prior, sizes: put back"):
+        Trainer(other, tmp_path, resume=True)
+    progress = {"step": 3, "seconds": 0.0, "running": {}}  # as older checkpoints have it
+    path = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(path, trainer.network, trainer.average, trainer.optimizer, progress)
+    assert Trainer(other, tmp_path, resume=True).step == 3
 
 
 def test_a_run_that_ended_goes_on_with_one_cycle_more(tmp_path: Path) -> None:
@@ -315,6 +350,8 @@ def test_killed_run_resumes_on_the_same_curve(tmp_path: Path) -> None:
     assert {key: last[key] for key in unbroken.running} == pytest.approx(unbroken.running, rel=1e-4)
 
 
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
 WORKER = """
 import sys, torch
 from pathlib import Path
@@ -337,10 +374,9 @@ def test_two_processes_share_parameters_but_not_seeds(tmp_path: Path) -> None:
     config.write_text(YAML.replace("STEPS", "10") + "clip: 1.0e+6\n")  # what is clipped has lost its scale
     script = tmp_path / "worker.py"
     script.write_text(WORKER)
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [*run, str(script), str(config), str(tmp_path)],
+        [*TORCHRUN, str(script), str(config), str(tmp_path)],
         env=environment,
         check=True,
         capture_output=True,
@@ -358,3 +394,40 @@ def test_two_processes_share_parameters_but_not_seeds(tmp_path: Path) -> None:
         torch.testing.assert_close(gradient, expected, rtol=1e-3, atol=1e-5)
     assert ranks[0][0] != ranks[1][0]
     assert torch.equal(ranks[0][2], ranks[1][2])  # the same weights after three steps
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 0), (["--resume"], 2)])
+def test_a_run_leaves_its_process_group_however_it_ends(
+    options: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # Ctrl-C still ends the tests
+    config = tmp_path / "r.yaml"
+    config.write_text(YAML.replace("STEPS", "1"))
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        assert main(["train", str(config), "--runs", str(tmp_path), *options]) == code
+        assert not dist.is_initialized()
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_resume_on_the_curve_of_an_unbroken_run(tmp_path: Path) -> None:
+    config = tmp_path / "r.yaml"
+    config.write_text(YAML.replace("STEPS", "6"))
+
+    def train(folder: str, *options: str) -> str:
+        run = [*TORCHRUN, "-m", *command(config)[2:], "--runs", str(tmp_path / folder), *options]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(run, env=environment, check=True, capture_output=True, text=True, timeout=300)
+        return done.stderr
+
+    assert "stopped at step 1 of 6" in train("broken", "--minutes", "0")
+    train("broken", "--resume")
+    train("unbroken")
+    networks = [load_model(tmp_path / x / "tiny" / "weights.safetensors") for x in ("broken", "unbroken")]
+    for a, b in zip(*(network.parameters() for network in networks), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+    log = (tmp_path / "broken" / "tiny" / "log.jsonl").read_text()  # the first rank's alone
+    assert [json.loads(line)["step"] for line in log.splitlines()] == [1, 6]

@@ -9,7 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["DataError", "check_context", "check_points", "check_weights", "column_names", "largest"]
+__all__ = [
+    "DataError",
+    "check_context",
+    "check_points",
+    "check_untracked",
+    "check_weights",
+    "column_names",
+    "largest",
+]
 
 
 class DataError(ValueError):
@@ -109,6 +117,12 @@ def _to_tensor(values: Any, name: str) -> Tensor:
         return torch.from_numpy(np.array(array, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} is not an array of numbers: {error}") from error
+
+
+def check_untracked(weights: Tensor | None) -> None:
+    """Refuse sample weights whose gradient a network would be asked for: it has none to give."""
+    if weights is not None and weights.requires_grad and torch.is_grad_enabled():
+        raise DataError("sample weights require a gradient, which a network does not have: detach them")
 
 
 def check_weights(weights: Any, points: Tensor) -> Tensor | None:

@@ -41,6 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Train; an existing run is never overwritten without --resume."""
     import torch
+    import torch.distributed as dist
 
     from discoformer.checks import DataError
     from discoformer.training.config import load_recipe
@@ -59,11 +60,13 @@ def run(args: argparse.Namespace) -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)  # weights of far points are denormal, and those are up to 4 times slower
-    trainer = Trainer(recipe, folder, args.device)
-    if args.resume:
-        trainer.resume()
-    for stop in (signal.SIGINT, signal.SIGTERM):  # finish the step, report, checkpoint
-        signal.signal(stop, lambda *_: trainer.stop())
-    trainer.run(args.minutes, args.report)
+    try:
+        trainer = Trainer(recipe, folder, args.device, resume=args.resume)
+        for stop in (signal.SIGINT, signal.SIGTERM):  # finish the step, report, checkpoint
+            signal.signal(stop, lambda *_: trainer.stop())
+        trainer.run(args.minutes, args.report)
+    finally:
+        if dist.is_initialized():  # with torchrun
+            dist.destroy_process_group()
     if trainer.step < recipe.steps:
         print(f"stopped at step {trainer.step} of {recipe.steps}; go on with --resume", file=sys.stderr)

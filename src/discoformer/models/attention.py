@@ -27,12 +27,10 @@ from torch import Tensor, nn
 
 from discoformer.checks import DataError
 from discoformer.fields import Estimate
-from discoformer.models.fused import attend, logits_of
+from discoformer.models.fused import _CHUNK_ELEMENTS, attend, logits_of
 from discoformer.models.kernel_heads import KernelHeads, Local
 
 __all__ = ["AttentionConfig", "AttentionCore", "AttentionState"]
-
-_CHUNK_ELEMENTS = 2**25  # largest intermediate tensors of a chunked read, in numbers (128 MB of float32)
 
 Memory = tuple[Tensor, Tensor]  # keys and values of one layer, each (..., heads, n, c)
 
@@ -137,14 +135,15 @@ class AttentionCore(nn.Module):
     def read(self, state: AttentionState, queries: Tensor) -> Estimate[Tensor]:
         """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d).
 
-        Without gradients the queries pass in chunks, so that only the result grows with m; queries do
-        not see one another, so this cannot change the answer.
+        Where no gradient is to be kept the queries pass in chunks, so that only the result grows with m;
+        queries do not see one another, so this cannot change the answer.
         """
         config = self.config
         batch = torch.broadcast_shapes(queries.shape[:-2], state.stream.hidden.shape[:-2])
         numbers_per_row = math.prod(batch) * (6 * config.width + 2 * config.feedforward)
         rows = max(1, _CHUNK_ELEMENTS // numbers_per_row)
-        if torch.is_grad_enabled():
+        tensors = (queries, state.stream.hidden, *self.parameters())
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             rows = queries.shape[-2]
         parts = [self._heads(self._stream(state, part)) for part in queries.split(rows, -2)]
         log_densities, scores = zip(*parts, strict=True)

@@ -63,6 +63,12 @@ class MixtureConfig:
     refinements: int = 2
     axis: bool = False
 
+    def __post_init__(self) -> None:
+        for key, least in (("width", 1), ("heads", 1), ("slots", 1), ("refinements", 0)):
+            value = getattr(self, key)
+            if not isinstance(value, int) or value < least:
+                raise DataError(f"{key} = {value!r} of a mixture core must be a whole number from {least}")
+
 
 class Decision(NamedTuple):
     """How to form slots from moments: the learned part of an M-step.
@@ -261,7 +267,8 @@ class SlotLayer(nn.Module):
     def _pair_bias(self, moments: Moments, slots: Slots, total: Tensor) -> Tensor:
         """Attention bias (B, heads, M, M): how well slot l explains slot m's points, and both counts."""
         dim = slots.mean.shape[-1]
-        explained = moments.lifted @ slots.natural.theta.mT  # (B, m, l)
+        theta = slots.natural.theta
+        explained = moments.lifted.to(theta.dtype) @ theta.mT  # (B, m, l)
         divergence = _symlog((explained.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) - explained) / dim)
         log_share = (moments.share + 1e-6).log()
         log_count = (moments.share * total + 1e-2).log() / 3
@@ -303,9 +310,11 @@ def form_slots(moments: Moments, decision: Decision, before: Slots, total: Tenso
     with a gate also the diagonals of both.
     """
     dim = moments.mean.shape[-1]
-    mean, covariance = mean_and_covariance(decision.merge @ moments.lifted, moments.tail, dim)
-    eps = 8 * torch.finfo(mean.dtype).eps
-    rounding = eps * mean.square().mean(-1)  # what the difference of second moments has lost
+    merged = decision.merge.to(moments.lifted.dtype) @ moments.lifted
+    mean, covariance = mean_and_covariance(merged, moments.tail, dim)
+    # What the difference of second moments has lost, or the next keys cannot tell from nothing.
+    eps = max(8 * torch.finfo(merged.dtype).eps, torch.finfo(mean.dtype).eps)
+    rounding = eps * mean.square().mean(-1)
     share = moments.share
     pooled = (share[..., None, None] * moments.covariance).sum(-3, keepdim=True)
     count = share * total

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from discoformer.checks import check_context, check_weights
+from discoformer.checks import check_context, check_untracked, check_weights
 from discoformer.fields import Estimate, Field, Method
 from discoformer.frames import FRAMES, Frame
 
@@ -97,6 +97,7 @@ class Network(nn.Module, Method):
         return Network(self.core, "standardize") if self.frame_name == "whiten" else self
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> NetworkField:
+        check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         frame = self.frame.fit(context, weights)

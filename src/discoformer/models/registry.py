@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
 from discoformer.checks import DataError
 from discoformer.frames import FRAMES
@@ -36,6 +36,7 @@ __all__ = [
     "register",
     "register_stack",
     "save_model",
+    "write_card",
 ]
 
 _FORMAT = "discoformer-1"
@@ -50,7 +51,8 @@ class Card:
     ----------
     core : keyword values of the core, with its ``kind``
     frame : name of the frame
-    prior : keyword values of the training prior
+    prior : name and all ranges of the training prior (`Prior.describe`); of a stack, those of every member
+        under its name
     dims, sizes : smallest and largest dimension and context size in training
     record : the run: recipe, steps, minutes, seeds
     """
@@ -75,8 +77,8 @@ def build_network(core: dict[str, Any], frame: str) -> Network:
         raise DataError(f"unknown frame {frame!r}: choose one of {', '.join(FRAMES)}")
     try:
         return Network(_build_core(kind, values), frame)
-    except TypeError as error:
-        raise DataError(f"core {kind!r} cannot be built: {error}") from None
+    except (TypeError, RuntimeError) as error:  # the latter if there is no memory for such sizes
+        raise DataError(f"core {kind!r} cannot be built: {str(error).splitlines()[0]}") from None
 
 
 def _build_core(kind: object, values: dict[str, Any]) -> nn.Module:
@@ -93,12 +95,27 @@ def _build_core(kind: object, values: dict[str, Any]) -> nn.Module:
 
 def save_model(network: Network, card: Card, path: str | Path) -> None:
     """Write weights and card, in float32, whole or not at all."""
-    from discoformer.io import replacing  # loading it costs, and only those who write need it
-
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     tensors = {k: v.detach().to(torch.float32).contiguous() for k, v in network.core.state_dict().items()}
+    _write(tensors, card, path)
+
+
+def write_card(card: Card, path: str | Path) -> None:
+    """Give a weights file another card; its tensors stay as they are (for maintainers)."""
+    read_card(path)
+    _write(_read_tensors(path), card, path)
+
+
+def _write(tensors: dict[str, Tensor], card: Card, path: str | Path) -> None:
+    from discoformer.io import replacing  # loading it costs, and only those who write need it
+
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"format": _FORMAT, "card": json.dumps(asdict(card))})
+
+
+def _read_tensors(path: str | Path) -> dict[str, Tensor]:
+    with safe_open(path, framework="pt") as file:
+        return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
 
 
 def read_card(path: str | Path) -> Card:
@@ -114,10 +131,21 @@ def read_card(path: str | Path) -> Card:
         raise DataError(f"{path} was not written by discoformer (format {metadata.get('format')!r})")
     try:
         values = json.loads(metadata["card"])
-        values["dims"], values["sizes"] = tuple(values["dims"]), tuple(values["sizes"])
-        return Card(**values)
+        values["dims"], values["sizes"] = _range(values["dims"]), _range(values["sizes"])
+        card = Card(**values)
+        for key, kind in (("core", dict), ("frame", str), ("prior", dict), ("record", dict)):
+            if not isinstance(getattr(card, key), kind):
+                raise TypeError(f"{key} is not a {kind.__name__}")
+        return card
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{path} has a damaged card: {error!r}") from None
+
+
+def _range(pair: list[int]) -> tuple[int, int]:
+    low, high = pair
+    if not (type(low) is type(high) is int and 1 <= low <= high):
+        raise ValueError(f"{pair} is not a range of numbers of columns or rows")
+    return low, high
 
 
 def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> Network | Stack:
@@ -160,8 +188,10 @@ def _load_shipped(name: str, dtype: torch.dtype) -> Network:
 def _load_network(path: Path, dtype: torch.dtype) -> Network:
     card = read_card(path)
     network = build_network(card.core, card.frame)
-    with safe_open(path, framework="pt") as file:
-        tensors = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
+    tensors = _read_tensors(path)
+    for key, tensor in tensors.items():
+        if not tensor.is_floating_point() or not bool(torch.isfinite(tensor.double()).all()):
+            raise DataError(f"{path} is damaged: {key} is not made of finite floating numbers")
     try:
         network.core.load_state_dict(tensors)
     except RuntimeError as error:
@@ -187,11 +217,12 @@ def _card(entry: dict[str, Any]) -> Card:
     """The card of an entry; a stack's range is what all its members were trained on."""
     if "members" not in entry:
         return read_card(_weights_folder() / entry["file"])
-    cards = [_card(_registry()[member]) for member in entry["members"]]
+    members = {member: _card(_registry()[member]) for member in entry["members"]}
+    cards = [members[member] for member in entry["members"]]
     return Card(
         core={"kind": "stack", "members": entry["members"]},
         frame=" + ".join(card.frame for card in cards),
-        prior=cards[0].prior,
+        prior={member: card.prior for member, card in members.items()},
         dims=(max(card.dims[0] for card in cards), min(card.dims[1] for card in cards)),
         sizes=(max(card.sizes[0] for card in cards), min(card.sizes[1] for card in cards)),
     )

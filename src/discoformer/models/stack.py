@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from discoformer.checks import DataError, check_context, check_weights
+from discoformer.checks import DataError, check_context, check_untracked, check_weights
 from discoformer.fields import Estimate, Method
 from discoformer.frames import Frame, Standardize
 from discoformer.models.consolidate import DEAD, consolidate, converge, drop_dead, widen
@@ -97,10 +97,10 @@ class Stack(nn.Module, Method):
         return Stack([member.for_few_rows() for member in self.members], self.folds)
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
+        check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
-        tensors = [context, *([] if weights is None else [weights]), *self.parameters()]
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        if torch.is_grad_enabled() and any(t.requires_grad for t in (context, *self.parameters())):
             return self._view_and_stack(context, weights)
         with torch.inference_mode(), team():  # a tenth faster than without gradients alone
             field = self._view_and_stack(context, weights)

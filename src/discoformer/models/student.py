@@ -93,14 +93,17 @@ class StudentMixture(Field):
         flat = self.map(lambda t: t.reshape(-1, *t.shape[len(batch) :]))
         component = torch.multinomial(flat.log_weight.exp(), n, replacement=True, generator=generator)
         row = torch.arange(len(component), device=component.device).unsqueeze(-1)
-        factor = torch.linalg.cholesky(flat.scale)[row, component]  # (B, n, d, d)
+        factor = torch.linalg.cholesky(flat.scale)
         normal = torch.randn(
             *component.shape, self.dim, 1, dtype=self.mean.dtype, device=self.mean.device, generator=generator
         )
         half = flat.nu[row, component] / 2
         gamma = torch._standard_gamma(half, generator=generator)
         stretch = (half / gamma).sqrt().unsqueeze(-1)
-        points = flat.mean[row, component] + (factor @ normal).squeeze(-1) * stretch
+        rows = max(1, _BUDGET // (len(component) * self.dim**2 * factor.element_size()))
+        pieces = zip(component.split(rows, -1), normal.split(rows, 1), strict=True)
+        offset = torch.cat([factor[row, which] @ noise for which, noise in pieces], 1).squeeze(-1)
+        points = flat.mean[row, component] + offset * stretch
         result: Tensor = points.reshape(*batch, n, self.dim)
         return result
 

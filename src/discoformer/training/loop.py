@@ -38,6 +38,8 @@ from discoformer.training.tasks import Task, draw_task, step_generator
 
 __all__ = ["Trainer", "learning_rate"]
 
+_FREE = {"steps", "cycles", "decay", "report_dims", "report_sizes"}  # what a resumed run may change
+
 
 def learning_rate(recipe: Recipe, step: int) -> float:
     """Linear warm-up, constant, linear decay to a thousandth over the last ``decay`` steps, in every cycle.
@@ -59,6 +61,8 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 class Trainer:
     """One run of a recipe in a folder, on a device; by default on a GPU if there is one.
 
+    With ``resume`` it goes on from the folder's checkpoint, and does not need the recipe's ``start``.
+
     Examples
     --------
     >>> core = {"kind": "attention", "dim": 2, "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
@@ -68,7 +72,9 @@ class Trainer:
     (torch.Size([]), 1)
     """
 
-    def __init__(self, recipe: Recipe, folder: Path, device: str | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, folder: Path, device: str | None = None, *, resume: bool = False
+    ) -> None:
         self.recipe, self.folder = recipe, folder
         self.prior = prior_from_config(recipe.prior)
         validation = prior_from_config(recipe.validation)
@@ -79,7 +85,7 @@ class Trainer:
         self.rank, self.world = _join_processes(self.device)
         torch.manual_seed(recipe.seed)
         self.network = build_network(recipe.core, recipe.frame)
-        if recipe.start is not None:
+        if recipe.start is not None and not resume:
             start = load_model(recipe.start, dtype=torch.float32)
             if not isinstance(start, Network):
                 raise DataError(f"start: {recipe.start} is a stack, name one of its members")
@@ -97,6 +103,8 @@ class Trainer:
         self.seconds = 0.0
         self.stopping = False
         self.running: dict[str, float] = {}  # running means for the log
+        if resume:
+            self.resume()
 
     # -- one step ----------------------------------------------------------------------------
 
@@ -219,7 +227,7 @@ class Trainer:
         return Card(
             core=recipe.core,
             frame=recipe.frame,
-            prior=recipe.prior,
+            prior=self.prior.describe(),
             dims=(min(recipe.dims), max(recipe.dims)),
             sizes=recipe.sizes,
             record={"recipe": dataclasses.asdict(recipe), "steps": self.step, "minutes": minutes},
@@ -227,7 +235,8 @@ class Trainer:
 
     def save(self) -> None:
         """Write the checkpoint and the averaged weights."""
-        progress = {"step": self.step, "seconds": self.seconds, "running": self.running}
+        recipe = dataclasses.asdict(self.recipe)
+        progress = {"step": self.step, "seconds": self.seconds, "running": self.running, "recipe": recipe}
         save_checkpoint(
             self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizer, progress
         )
@@ -247,6 +256,14 @@ class Trainer:
             raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
         if self.step > self.recipe.steps:
             raise DataError(f"{path} is at step {self.step}, but the recipe ends at {self.recipe.steps}")
+        now = json.loads(json.dumps(dataclasses.asdict(self.recipe)))
+        before = progress.get("recipe", {})  # older checkpoints have none
+        changed = [key for key in now.keys() & before.keys() - _FREE if now[key] != before[key]]
+        if changed:
+            raise DataError(
+                f"{path} is of a recipe with another {', '.join(sorted(changed))}: "
+                "put back what was there, or give the new recipe another name"
+            )
 
     def _together(self, flag: bool) -> bool:
         """The first rank decides for all, so that no rank waits for another in vain."""
