@@ -2,6 +2,7 @@
 
     python benchmarks/adaptation.py                   # attention-d2, mixture and mixture-gmm
     python benchmarks/adaptation.py --model mixture   # one of them, or a path to weights
+    python benchmarks/adaptation.py --first 20        # on data sets that no decision was made on
     python benchmarks/adaptation.py --quick
 
 The paper's core takes 4 steps on the consistency of its two heads (`adapt_consistency`), on Laplace and
@@ -32,10 +33,10 @@ STEPS, USUAL_STEPS = {"attention-d2": 4}, 8
 ASKED = {"attention-d2": ("laplace", "student")}  # the families of the paper; all of them for the others
 
 
-def changes(network: Network, setting: Setting, datasets: int, steps: int) -> np.ndarray:
+def changes(network: Network, setting: Setting, indices: Sequence[int], steps: int) -> np.ndarray:
     """Score errors before and after, (datasets, 2)."""
     lines = []
-    for index in track(range(datasets), f"{setting.name} n={setting.size}"):
+    for index in track(indices, f"{setting.name} n={setting.size}"):
         case = setting.draw(index)
         pair = []
         for method in (network, adapt(network, case.context, steps=steps)):
@@ -52,7 +53,7 @@ def table(run: Session, size: int) -> None:
     steps = STEPS.get(run.label, USUAL_STEPS)
     rows = []
     for name in ASKED.get(run.label, FAMILIES):
-        errors = changes(run.model, Setting(name, 2, size, partial(draw, name, size)), run.datasets, steps)
+        errors = changes(run.model, Setting(name, 2, size, partial(draw, name, size)), run.indices, steps)
         before, after = errors.mean(0)
         gains = errors[:, 1] - errors[:, 0]
         error = float(gains.std(ddof=1) / math.sqrt(len(gains)))
@@ -64,7 +65,7 @@ def table(run: Session, size: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, numbered=True)
     parser.set_defaults(model=None)
     args = parser.parse_args(argv)
     if args.peers:

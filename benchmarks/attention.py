@@ -2,6 +2,7 @@
 
     python benchmarks/attention.py                      # d = 1, 2, 3, 10; n = 256, 1024, 4096
     python benchmarks/attention.py --dims 2 --model runs/attention-d2/weights.safetensors
+    python benchmarks/attention.py --first 20           # on data sets that no decision was made on
     python benchmarks/attention.py --quick
 
 Network `attention-d<d>`, relative score error pooled over data sets with 1 to 10 modes in turn, and mean
@@ -40,7 +41,7 @@ def mixtures(run: Session, dim: int, sizes: Sequence[int]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, numbered=True)
     parser.add_argument("--dims", nargs="+", type=int, default=list(DIMS))
     args = parser.parse_args(argv)
     status = 0

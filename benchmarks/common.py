@@ -95,6 +95,15 @@ class Session:
         self.models = Store(self.results / "models.csv", KEYS, Pooled._fields)
         self.bars: list[tuple[str, str, str, bool]] = []
 
+    @property
+    def indices(self) -> range:
+        """Numbers of the data sets."""
+        return range(self.first, self.first + self.datasets)
+
+    def holds(self, setting: Setting, peer: str) -> bool:
+        """Whether a peer has been measured on all data sets of a setting."""
+        return all(_key(setting, index, peer) in self.peers for index in self.indices)
+
     def measure(self, setting: Setting, peers: Sequence[str]) -> dict[str, Pooled]:
         """Errors of the peers and, under the name "ours", of the model; only what is missing is computed."""
         sources = {name: (self.peers, name) for name in peers}
@@ -102,10 +111,10 @@ class Session:
             sources["ours"] = (self.models, self.identity)
         lines: dict[str, list[dict[str, float]]] = {name: [] for name in sources}
         label = f"{setting.name} d={setting.dim} n={setting.size}"
-        for index in track(range(self.first, self.first + self.datasets), label):
+        for index in track(self.indices, label):
             case: Case | None = None
             for name, (store, identity) in sources.items():
-                key = (setting.name, setting.dim, setting.size, SEED + STEP * index, identity)
+                key = _key(setting, index, identity)
                 line = store.get(*key)
                 if line is None:
                     case = case or setting.draw(index)
@@ -156,6 +165,10 @@ class Session:
             print_table(["bar", "value", "bound", ""], rows)
             print(f"{sum(met for *_, met in self.bars)} of {len(self.bars)} bars met")
         return 0 if all(met for *_, met in self.bars) else 1
+
+
+def _key(setting: Setting, index: int, identity: str) -> tuple[object, ...]:
+    return (setting.name, setting.dim, setting.size, SEED + STEP * index, identity)
 
 
 def make_parser(

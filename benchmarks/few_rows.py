@@ -6,8 +6,8 @@
 Log density of fresh points, in nats below the truth, under the model as it is and under what
 `Method.for_few_rows` makes of it (the same networks, but they see standardized points).  Mixtures of one,
 two and four Gaussians, seeds of validation: with rotated covariances, with diagonal ones, and the rotated
-ones with columns mixed until they are strongly correlated, as in real tables.  `Supported` should switch
-where the column "gain" of the standardized way changes its sign.
+ones with columns mixed until they are strongly correlated, as in real tables.  "gain" is that of the
+standardized way, over all three; its price is that answers no longer follow rotations.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ import torch
 from common import SEED, Session, fingerprint, make_parser, model_label, session
 
 from discoformer.comparison import make_method
-from discoformer.evaluation import Dataset
+from discoformer.evaluation import Dataset, Errors
 from discoformer.experiments.equivariance import (
     DIMS,
     MAPS,
@@ -32,7 +32,7 @@ from discoformer.experiments.equivariance import (
     equivariance_errors,
     trial_data,
 )
-from discoformer.fields import Field, Method
+from discoformer.fields import Estimate, Field, Method
 from discoformer.priors import StudentT
 
 EXACT, INTEGRAL, GRADIENT = 1e-8, 1e-3, 1e-8
@@ -75,7 +75,9 @@ def gradient_gap(method: Method, trials: int, size: int) -> float:
         queries.requires_grad_()
         log_density, score = method.fit(data.context).estimate(queries)
         (gradient,) = torch.autograd.grad(log_density.sum(), queries)
-        worst = max(worst, math.sqrt(_relative(score.detach(), gradient)))
+        errors = Errors()
+        errors.add(Estimate(None, score.detach()), Estimate(None, gradient))
+        worst = max(worst, math.sqrt(errors.relative_score))
     return worst
 
 
@@ -117,10 +119,6 @@ def laws_table(run: Session, models: dict[str, Method], trials: int, size: int, 
         met = run.bar(f"{label}: score against autograd", gap, GRADIENT)
         rows.append([label, "score - autograd", f"{gap:.1e}", f"{GRADIENT:g}", met])
     run.finish("laws", ["network", "law", "worst", "bound", "bar"], rows)
-
-
-def _relative(value: torch.Tensor, reference: torch.Tensor) -> float:
-    return float((value - reference).square().sum() / reference.square().sum())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

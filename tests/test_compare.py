@@ -351,6 +351,45 @@ def test_a_peer_far_behind_is_not_measured_on_the_largest_samples(
     assert printed[-1].startswith("-: not measured")
     measured = {(row.key["n"], row.key["method"]) for row in run.peers.rows()}
     assert measured == {(n, name) for n in ("64", "128", "256") for name in PEERS} - {("256", "kde-loo")}
+    run.measure(common.gmm_setting("rotated", 2, 256), ["kde-loo"])  # for another table
+    gmm.against_peers(run, "rotated", (2,), (64, 128, 256))
+    assert "not measured" not in capsys.readouterr().out
+
+
+def test_the_best_of_all_peers_stands_beside_the_best_of_the_bar(
+    tmp_path: Path, benchmark_path: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    families, common = import_module("families"), import_module("common")
+    monkeypatch.setattr(families, "FAMILIES", {"ring": families.FAMILIES["ring"]})
+    run = common.Session(tmp_path, 2, "ours", "ours@12ab", KDE(), first=3)
+    run.seed = common.SEED + 3 * common.STEP
+    errors = {name: 5.0 - place for place, name in enumerate(PEERS)} | {"ours@12ab": 1.5}
+    for name, error in errors.items():
+        for index in (3, 4):
+            key = ("ring", 2, 64, common.SEED + common.STEP * index, name)
+            values = dict.fromkeys(common.Pooled._fields, 10.0) | {"score_error": error}
+            (run.peers if name in PEERS else run.models).add(key, values)
+    families.table(run, (64,))
+    with (tmp_path / "families_from_3.csv").open(newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert (line["best rival"], line["ratio"], line["bar"]) == ("gmm-diag", "0.750", "met")
+    assert (line["best peer"], line["ratio to best peer"]) == ("bayes-gmm", "1.500")
+
+
+@pytest.mark.parametrize("script", ["families", "attention", "adaptation"])
+def test_later_data_sets_get_a_table_of_their_own(
+    script: str, tmp_path: Path, model_path: Path, benchmark_path: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in PEERS:
+        monkeypatch.setitem(PEERS, name, KDE)
+    module = import_module(script)
+    arguments = ["--quick", "--model", str(model_path), "--results", str(tmp_path), "--datasets", "2"]
+    arguments += ["--dims", "2"] if script == "attention" else []
+    for first in ("0", "3"):
+        module.main([*arguments, "--first", first])
+    usual, later = ((tmp_path / f"{script}{end}.csv").read_text().splitlines()[1:] for end in ("", "_from_3"))
+    assert len(usual) == len(later)
+    assert not set(usual) & set(later)
 
 
 def test_a_peer_that_failed_is_not_the_best(benchmark_path: None) -> None:
@@ -426,9 +465,11 @@ def test_the_page_of_real_data_is_made_from_the_file(tmp_path: Path, benchmark_p
     header, _, line = (row.strip("| ").split(" | ") for row in text.splitlines()[3:6])
     cells = dict(zip(header, line, strict=True))
     methods |= {name: make_method(name) for name in ("kde-scott", "kde-loo")}
-    means = {
-        name: held_out_log_likelihood(m, real_dataset("iris").values).mean for name, m in methods.items()
-    }
+    results = {name: held_out_log_likelihood(m, real_dataset("iris").values) for name, m in methods.items()}
+    means = {name: result.mean for name, result in results.items()}
+    best = max(("kde-scott", "kde-loo"), key=lambda name: means[name])
+    lead, error = results["default"].minus(results[best])
+    assert cells["ahead by"] == f"{lead:.3f} ± {error:.3f}"
     shown = ("default", "kde-scott", "kde-loo")
     assert [cells[name].strip("*") for name in shown] == [f"{means[name]:.3f}" for name in shown]
     assert [name for name in cells if "**" in cells[name]] == [max(shown, key=lambda name: means[name])]
