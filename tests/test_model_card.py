@@ -38,7 +38,9 @@ def test_networks_are_those_of_the_package() -> None:
         dims = str(card.dims[0]) if card.dims[0] == card.dims[1] else f"{card.dims[0]} to {card.dims[1]}"
         training = (card.record.get("steps"), card.record.get("minutes"))
         of = " + ".join(card.core.get("members", [])) or "{} steps, {} minutes".format(*training)
-        cells = (f"`{name}`", dims, f"{card.sizes[0]} to {card.sizes[1]}", f"`{card.prior['name']}`", of)
+        priors = card.prior.values() if "members" in card.core else [card.prior]
+        prior = " + ".join(dict.fromkeys(f"`{prior['name']}`" for prior in priors))
+        cells = (f"`{name}`", dims, f"{card.sizes[0]} to {card.sizes[1]}", prior, of)
         expected.append(f"| {' | '.join(cells)} |")
     assert table("The networks") == expected
 

@@ -26,7 +26,7 @@ from discoformer.experiments import (
     runtime,
 )
 from discoformer.experiments.contestants import Networks, fingerprint
-from discoformer.experiments.dimension_100 import ORACLE
+from discoformer.experiments.dimension_100 import DENSITY_ORACLE, ORACLE
 from discoformer.experiments.entropy_fisher import by_default, plug_in
 from discoformer.experiments.equivariance import equivariance_errors
 from discoformer.experiments.harness import open_folder
@@ -245,6 +245,9 @@ def test_networks_take_part_when_they_appear(own_registry: None, tmp_path: Path,
         assert before != after, "test-time training moves the weights"
     heads = find("attention_heads").ledger(out).rows().where(method="attention-d2")
     assert heads.entries("head") == ["mean", "0", "1"]
+    turned = find("equivariance").ledger(out).rows().where(map="rotation")
+    for method in ("attention-d2", OUR_NAME):
+        assert len(turned.where(method=method)) == find("equivariance").quick_seeds, "equally many trials"
     claim = find("equivariance").summary(find("equivariance").ledger(out).rows(), OUR_NAME).claims[0]
     assert claim.whose == "paper" and claim.holds
 
@@ -282,11 +285,21 @@ def test_the_committed_page_is_that_of_the_committed_files() -> None:
     assert page_path(folder).read_text(encoding="utf-8") == page_of(folder)
 
 
+def test_numbers_read_off_a_figure_are_marked(tmp_path: Path, model_path: Path) -> None:
+    out = tmp_path / "results"
+    assert reproduce("quiver", "whitening", "--quick", "--model", model_path, "--out", out) == 0
+    page = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "| ≈0.0077 | ≈0.153 |" in page and "| 0.107 |" in page
+    assert "≈–" not in page
+
+
 def test_page_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "results").mkdir()
     assert reproduce("results", "--out", tmp_path / "results") == 0
     page = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert page.count("not run yet") == len(NAMES)
+    assert "| :-- | :-- | --: | :-- | --: |" in page, "columns of text are aligned to the left"
+    assert page.index("## Not measured") > page.index(f"`{NAMES[-1]}`")
     assert "/" not in page.replace("`results/`", ""), "no path of this machine"
 
 
@@ -374,8 +387,12 @@ def test_heavy_tails_have_the_score_of_their_density() -> None:
 def test_the_oracle_bandwidth_is_not_worse_than_scotts(tmp_path: Path, model_path: Path) -> None:
     assert reproduce("dimension_100", "--quick", "--model", model_path, "--out", tmp_path / "results") == 0
     rows = find("dimension_100").ledger(tmp_path / "results").rows()
-    oracle, scott = (rows.where(method=method).values("score_mse") for method in (ORACLE, "kde-scott"))
-    assert (oracle <= scott + 1e-12).all()
+    for oracle, value in ((ORACLE, "score_mse"), (DENSITY_ORACLE, "log_density_mse")):
+        best, scott, other = (
+            rows.where(method=method).values(value)
+            for method in (oracle, "kde-scott", ORACLE if oracle == DENSITY_ORACLE else DENSITY_ORACLE)
+        )
+        assert (best <= scott + 1e-12).all() and (best <= other + 1e-12).all()
 
 
 def test_remembered_fits_are_the_fits(model_path: Path) -> None:

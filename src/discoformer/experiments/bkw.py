@@ -2,7 +2,8 @@
 
 Particles start from the exact solution (d = 2 at t = 8.4, d = 3 at t = 5.5) and run for 20 steps of 0.25,
 forward Euler, with each oracle; networks are fitted every 5 steps and carried along with the particles in
-between, ours as it is and calibrated to the particles of every step (`discoformer.particles.Calibrated`).
+between, ours calibrated to the particles of every step (`discoformer.particles.Calibrated`), as
+`discoformer landau` runs it, and also not calibrated.
 At the start, the middle and the end the score of a fit to the particles there is compared with the exact
 score, sqrt(sum |s_hat - s|^2 / sum |s|^2): of the particles as each oracle has moved them, and of
 independent exact samples at the same times (the blob method up to n = 4000).  The first are no samples
@@ -97,8 +98,9 @@ def summary(rows: Rows, ours: str) -> Summary:
         for dim in STARTS:
             for size in rows.where(d=dim).numbers("n"):
                 at = rows.where(d=dim, n=size)
-                columns = {CORE: f"{CORE_NAME}{dim}", OURS: f"{ours}, {CALIBRATED}", PLAIN: ours}
-                columns |= {"blob": "blob", "Gaussian closure": "gaussian", KDE: "kde"}
+                columns = {CORE: f"{CORE_NAME}{dim}", OURS: f"{ours}, {CALIBRATED}"}
+                columns |= {f"{ours}, {PLAIN}": ours, "blob": "blob"}
+                columns |= {"Gaussian closure": "gaussian", KDE: "kde"}
                 found = {column: score_error(at, method, times) for column, method in columns.items()}
                 what = f"{measure}, d={dim}, n={size}"
                 lines.append(Line(what, found))
@@ -115,12 +117,14 @@ def summary(rows: Rows, ours: str) -> Summary:
 def figure(rows: Rows, context: Context) -> Figure:
     picture, axes = panels(2 * len(STARTS), columns=2, width=4.8)
     cells = [(measure, dim) for measure in MEASURES for dim in STARTS]
+    ours = context.networks.label
+    names = {ours: f"{ours}, {PLAIN}", f"{ours}, {CALIBRATED}": ours}
     for panel, (measure, dim) in zip(axes, cells, strict=True):
         for method in rows.where(d=dim).entries("method"):
             at = rows.where(d=dim, method=method)
             sizes = at.numbers("n")
             errors_by_size = {float(n): score_error(at.where(n=n), method, MEASURES[measure]) for n in sizes}
-            curve(panel, errors_by_size, method)
+            curve(panel, errors_by_size, names.get(method, method))
         title = f"BKW solution, d = {dim}: {measure}"
         panel.set(title=title, xlabel="particles", ylabel="relative error of the score, %")
     return finish(picture, axes, log="xy", ticks=rows.numbers("n"))

@@ -3,9 +3,9 @@
 Diagonal Gaussian mixtures with 1 to 10 modes in turn, standard deviations in [0.2, 1], at the sample
 points; from n = 2^16 on at the first 4096 of them, for every method, so that kernel density stays
 affordable.  The kernel estimate is chunked and never runs out of memory.  The mixture by BIC has diagonal
-covariances, like the truth, and takes part up to 2^14.  The paper's core is quadratic in n: from 2^14 on it
-is measured on one data set, of five modes, and not at 2^17, which would take longer than all the rest.  Our
-training of it has seen n up to 1024, the paper's up to 2^14.
+covariances, like the truth, and takes part up to 2^14.  The paper's core is quadratic in n: at 2^16 it is
+measured on one data set, of five modes, and not at 2^17, which would take longer than all the rest.  Our
+training of it has seen n up to 2048 in the plane and 1024 in ten dimensions, the paper's up to 2^14.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from discoformer.experiments.contestants import CORE_NAME, CORE_SIZE, rival
+from discoformer.experiments.contestants import CORE_NAME, rival
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
 from discoformer.experiments.pictures import curve, finish, panels
@@ -58,7 +58,8 @@ PUBLISHED_ERRORS = {
 }
 LARGEST_GMM = 2**14
 LARGEST_CORE = 2**16
-LARGE_INDEX = 4  # the data set of five modes, the core's only one beyond CORE_SIZE
+RISE = 1.03  # of the error from one n to the next that counts as noise; in the paper it is up to 1.01
+LARGE_INDEX = 4  # the data set of five modes, there the core's only one
 
 
 def setting(dim: int, size: int) -> Setting:
@@ -73,10 +74,10 @@ def run(context: Context) -> Iterator[Job]:
             core = context.networks.core(dim)
             if size <= LARGEST_GMM:
                 contestants.append(rival("gmm-diag"))
-            if core and size <= CORE_SIZE:
+            if core and size < LARGEST_CORE:
                 contestants.append(core)
             yield from score_jobs(setting(dim, size), contestants, range(context.seeds))
-            if core and CORE_SIZE < size <= LARGEST_CORE:
+            if core and size == LARGEST_CORE:
                 yield from score_jobs(setting(dim, size), [core], [LARGE_INDEX])
 
 
@@ -99,13 +100,13 @@ def summary(rows: Rows, ours: str) -> Summary:
                 half[what] = (found[OURS] / found[KDE], model[index] / kde[index] / 2)
     claims = [
         every("paper", "the Transformer stays far below KDE at every n (half of its error)", below),
-        *(_falling("paper", "the paper's core", _core(rows, dim), dim) for dim in PUBLISHED_ERRORS),
+        *(_falling("paper", "the core on one data set", _core(rows, dim), dim) for dim in PUBLISHED_ERRORS),
         *(_falling("ours", ours, rows.where(method=ours), dim) for dim in PUBLISHED_ERRORS),
         every("ours", "from n = 2^12 on, at most half of the paper's ratio to KDE", half),
     ]
     return Summary(
         "relative mean squared error of the score, % (from n = 2^16 on at 4096 of the points; the paper's "
-        "core from n = 2^14 on for one data set)",
+        "core at n = 2^16 for one data set; the paper's KDE ran out of memory from n = 2^16 on)",
         lines,
         claims,
         reasons={GMM: "whose family holds the truth"},
@@ -119,13 +120,16 @@ def _core(rows: Rows, dim: int) -> Rows:
 
 def _falling(whose: Whose, name: str, rows: Rows, dim: int) -> Claim:
     """Whether the error goes on falling from 2^12 on, as far as it was measured."""
-    text = f"d={dim}, {name}: the error goes on falling from n = 2^12 on"
+    text = (
+        f"d={dim}, {name}: the error goes on falling from n = 2^12 on (lower in the end, and never more than "
+        f"{RISE - 1:.0%} above that of the n before)"
+    )
     found = {size: 100 * relative_error(rows, d=dim, n=size) for size in SIZES[2:]}
     found = {size: error for size, error in found.items() if not math.isnan(error)}
     if len(found) < 3:
         return Claim(whose, text, None, "not measured")
     errors = list(found.values())
-    falls = all(after <= before for before, after in pairwise(errors))
+    falls = errors[-1] < errors[0] and all(after <= RISE * before for before, after in pairwise(errors))
     return Claim(whose, text, falls, f"{', '.join(map(number, errors))} % up to n = {max(found)}")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -37,7 +37,11 @@ EVERY = 10  # scores per fit of a network; Heun's method asks for two a step
 TIMES = (0.0, 0.25, 0.5, 1.0, 2.0)
 QUANTITIES = ("sigma_11", "sigma_22", "entropy")
 SAMPLING = "independent"  # exact samples, for the sampling error
-SYMBOLS = {"sigma_11": r"$\Sigma_{11}$", "sigma_22": r"$\Sigma_{22}$", "entropy": "entropy, nats"}
+LABELS = {  # title and axis
+    "sigma_11": ("variance along the modes", r"$\Sigma_{11}$"),
+    "sigma_22": ("variance across the modes", r"$\Sigma_{22}$"),
+    "entropy": ("entropy", "entropy, nats"),
+}
 
 START = LocationScaleMixture(
     torch.tensor([0.5, 0.5], dtype=torch.float64),
@@ -125,17 +129,20 @@ def summary(rows: Rows, ours: str) -> Summary:
 
 
 def figure(rows: Rows, context: Context) -> Figure:
-    picture, axes = panels(len(QUANTITIES), width=3.9)
+    picture, axes = panels(len(QUANTITIES), width=4.2)
     times = rows.entries("time")
-    for panel, quantity in zip(axes, QUANTITIES, strict=True):
-        at = rows.where(quantity=quantity)
-        exact = [at.where(time=time).mean("exact") for time in times]
-        panel.plot([float(t) for t in times], exact, color=GREY, linewidth=4, alpha=0.5, label="exact")
-        for method in at.entries("method"):
+    fine = [TIMES[-1] * k / 80 for k in range(81)]
+    exact = [exact_values(time, 10**4 if context.quick else 10**5) for time in fine]
+    for panel, quantity, values in zip(axes, QUANTITIES, zip(*exact, strict=True), strict=True):
+        panel.plot(fine, values, color=GREY, linewidth=4, alpha=0.5, label="exact")
+        for method in rows.entries("method"):
             if method != SAMPLING:
-                found = at.where(method=method)
-                curve(panel, {float(time): found.where(time=time).mean("value") for time in times}, method)
-        panel.set(title="two modes, d = 2", xlabel="time", ylabel=SYMBOLS[quantity])
+                found = rows.where(quantity=quantity, method=method)
+                means = {float(time): found.where(time=time).mean("value") for time in times}
+                ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none"}  # others lie inside
+                curve(panel, means, method, linestyle="none", **(ring if method == "gaussian" else {}))
+        title, axis = LABELS[quantity]
+        panel.set(title=title, xlabel="time", ylabel=f"{axis}, mean over samples")
     return finish(picture, axes)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from discoformer.experiments import NAMES, find
 from discoformer.experiments.harness import Experiment
 from discoformer.experiments.provenance import QUICK, read_runs
-from discoformer.experiments.summary import OURS, Claim, Summary
+from discoformer.experiments.summary import OURS, PUBLISHED, Claim, Summary, number
 from discoformer.io import replacing
 
 __all__ = ["page_of", "page_path", "write_page"]
@@ -26,16 +26,35 @@ Every table and figure of the paper, measured again. `discoformer reproduce resu
 files in `{folder}/`; `discoformer reproduce NAME` measures what is missing in one of them and
 `discoformer reproduce all` in all.
 
-- *published*: the number in the paper, where it prints one; a few are read off its figures
-- *paper's core*: its Transformer, trained by us
+- *published*: the number in the paper, where it prints one; with ≈ it is read off a figure
+- *paper's core*: its Transformer, trained by us with the differences below
 - *default*: the network that this package uses unless told otherwise
 - *KDE*: kernel density estimate with Scott's rule, the rival of the paper
 - *GMM-BIC*: scikit-learn's Gaussian mixture, the number of components by BIC; the paper has no such rival
-- *ratio*: the default over the best rival measured here; below one is better
+- *ratio*: the default over the best rival measured here, the paper's core aside; below one is better
+
+Our training of the paper's core differs from the paper's in ways that decide some verdicts:
+
+- every head has a Gaussian kernel built in, and there is no dropout
+- 4 layers of width 128, in d = 100 of width 64; for large n and d = 100 the paper has 6 of width 256
+- in d = 10 and 100 the data are standardized, not whitened
+- n is at most 2048 in d = 2 and 3, else 1024; mixtures lie along the axes; in d = 2 and 3 half are rotated
+- it took an hour or two on one core of a processor, the paper's up to 150,000 steps on a GPU
 
 A dash is what was not measured: the paper prints no number, the weights are not in the package, or n is too
-large for the method. A claim of the paper is judged by the paper's core, as trained by us; a bar is our own.
+large for the method. A claim of the paper is judged by the paper's core, as trained by us: *contradicted*
+means that our training of it does not show what the paper says. A bar is our own.
 Figure 2 of the paper is a listing, the forward pass; Table 1 measures what it is for.
+"""
+CLOSING = """\
+## Not measured, or shown elsewhere
+
+- Propositions 3.3 and 3.5, attention computes kernel estimates: `discoformer.theory` has them as code, and
+  its tests, `test_theory.py`, hold them to rounding.
+- Figure 15, the Transformer needs less memory than KDE: `scaling.py` among the benchmarks measures time and
+  peak memory, of a kernel estimate in chunks, too.
+- Section 3, one backbone for density and score improves accuracy and sample efficiency: not tested; it would
+  take a second training, with a backbone for each.
 """
 QUICK_NOTE = """\
 **From `--quick`**: tiny sizes, to see that everything runs. These numbers are no results.
@@ -76,7 +95,8 @@ def page_of(folder: Path) -> str:
         overview.append([link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse])
         sections.append(_section(experiment, summary, folder, len(rows)))
     notes = [QUICK_NOTE] if any(run.sizes == QUICK for run in read_runs(folder).values()) else []
-    return "\n".join([INTRODUCTION.format(folder=folder.name), *notes, *_markdown(overview), "", *sections])
+    table = _markdown(overview, left=(0, 1, 3))
+    return "\n".join([INTRODUCTION.format(folder=folder.name), *notes, *table, "", *sections, CLOSING])
 
 
 def _section(experiment: Experiment, summary: Summary, folder: Path, count: int) -> str:
@@ -88,6 +108,8 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
     ]
     if summary.lines:
         header, rows = summary.table(OURS_LABEL)
+        if experiment.source.startswith("Figure"):
+            rows = [_read_off(header, row) for row in rows]
         parts += [f"{summary.unit[0].upper()}{summary.unit[1:]}:", "", *_markdown([header, *rows]), ""]
     worse = summary.worse(OURS_LABEL)
     if worse:
@@ -108,6 +130,15 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
     return "\n".join(parts)
 
 
+def _read_off(header: Sequence[str], row: Sequence[str]) -> list[str]:
+    """A row whose published numbers are marked as read off a picture."""
+    told = [
+        name.startswith(PUBLISHED) and cell != number(math.nan)
+        for name, cell in zip(header, row, strict=True)
+    ]
+    return [f"≈{cell}" if mark else cell for mark, cell in zip(told, row, strict=True)]
+
+
 def _claim(claim: Claim) -> str:
     verdicts = {
         "paper": {True: "confirmed", False: "**contradicted**", None: "open"},
@@ -124,10 +155,10 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     return ", ".join(f"{holds.count(kind)} {word}" for kind, word in said.items() if kind in holds)
 
 
-def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table; numbers are aligned to the right, the first column to the left."""
+def _markdown(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """A table; columns of text, at ``left``, are aligned to the left, those of numbers to the right."""
     header, *body = [[_escape(cell) for cell in row] for row in rows]
-    rule = [":--", *("--:" for _ in header[1:])]
+    rule = [":--" if column in left else "--:" for column in range(len(header))]
     return [f"| {' | '.join(row)} |" for row in (header, rule, *body)]
 
 

@@ -26,7 +26,7 @@ _BLUE, _RED, _PINK, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7A7A7A"
 
 # Colour, marker, dashes and title, by the beginning of the method's name; a longer name comes first.
 _STYLES: dict[str, tuple[str, str, str, str | None]] = {
-    "default, calibrated": (_PINK, "v", "-", None),
+    "default, not calibrated": (_PINK, "v", "-", None),
     CORE_NAME: (_BLUE, "s", "-", "paper's core"),
     "mixture-axis": (_PINK, "v", "-", None),
     "mixture": (_ORANGE, "P", "-", None),
@@ -140,11 +140,12 @@ def finish(
             panel.set_xticks([], minor=True)
         if "y" in log:
             panel.set_yscale("log")
-            _plain_numbers(panel)
         panel.grid(visible=True, color="#e3e6e8", linewidth=0.6)
         panel.set_axisbelow(True)
         handles, labels = panel.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
+    if "y" in log:
+        _plain_numbers(axes)
     letters = 12 * figure.get_figwidth()  # that fit side by side; a handle takes the room of six
     columns = int(letters // (6 + max(map(len, entries), default=0)))
     figure.legend(
@@ -157,14 +158,17 @@ def finish(
     return figure
 
 
-def _plain_numbers(panel: Axes) -> None:
-    """0.2 and 50 rather than powers of ten, where the axis spans few of them."""
+def _plain_numbers(axes: Sequence[Axes]) -> None:
+    """0.2 and 50 rather than powers of ten, where no axis spans many of them."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-    low, high = panel.get_ylim()
-    decades = math.log10(high / low)
-    if decades > 4:
+    spans = [math.log10(panel.get_ylim()[1] / panel.get_ylim()[0]) for panel in axes]
+    if max(spans) > 4:
         return
-    panel.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    panel.yaxis.set_minor_locator(LogLocator(subs=(2, 3, 5, 7) if decades < 1 else (2, 5)))
-    panel.yaxis.set_minor_formatter(FormatStrFormatter("%g") if decades < 2 else NullFormatter())
+    for panel, decades in zip(axes, spans, strict=True):
+        digits: tuple[float, ...] = (2, 5) if decades >= 1 else (1.5, 2, 3, 5, 7)
+        if decades < 0.6:
+            digits = (1.2, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8)
+        panel.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        panel.yaxis.set_minor_locator(LogLocator(subs=digits))
+        panel.yaxis.set_minor_formatter(FormatStrFormatter("%g") if max(spans) < 2.5 else NullFormatter())

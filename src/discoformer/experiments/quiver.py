@@ -109,7 +109,7 @@ def figure(rows: Rows, context: Context) -> Figure:
     for contestant in reversed(contestants(context)):
         if contestant.label != "gmm-full":
             drawn[contestant.label] = scores(contestant.method, sample)
-    picture, axes = panels(len(drawn), width=3.5, height=4.3)
+    picture, axes = panels(len(drawn), width=3.5, height=4.5)
     few = slice(SHOWN)
     worst = float((drawn["kde-scott"] + sample).norm(dim=-1).quantile(0.98))
     for panel, (name, score) in zip(axes, drawn.items(), strict=True):
@@ -118,8 +118,9 @@ def figure(rows: Rows, context: Context) -> Figure:
         shown = arrows(
             panel, sample[few], -score[few], unit=3.0, values=gap[few], cmap="viridis", clim=(0, worst)
         )
-        error = float((score + sample).square().mean())
-        title = "exact" if name == "exact" else f"{title_of(name)}\nmean squared error {error:.4f}"
+        error, usual = float((score + sample).square().mean()), rows.where(method=name, n=size)
+        told = f"mean squared error here {error:.4f},\nof {len(usual)} samples {usual.mean('score_mse'):.4f}"
+        title = "exact" if name == "exact" else f"{title_of(name)}\n{told}"
         panel.set(title=title, xlabel="$x_1$", xlim=(-4.2, 4.2), ylim=(-4.2, 4.2))
     axes[0].set_ylabel("$x_2$")
     picture.colorbar(shown, ax=axes, label="length of the score's error", extend="max", pad=0.01)

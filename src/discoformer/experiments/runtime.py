@@ -122,13 +122,14 @@ def summary(rows: Rows, ours: str) -> Summary:
                     large[what] = (found[CORE], found[KDE])
         scaling[f"d={dim}"] = (slopes[CORE], slopes[KDE])
         linear[f"d={dim}"] = (slopes[OURS], slopes[KDE] - 0.5)
+    where = "(the paper: on a GPU; here: on processors)"
     return Summary(
         "seconds to fit and to give the score at all points (slope: of log seconds in log n)",
         lines,
         [
             every("paper", "the Transformer's time grows more slowly with n than KDE's (slopes)", scaling),
-            every("paper", f"KDE is faster up to n = {CROSSING}", small),
-            every("paper", f"the Transformer is faster beyond n = {CROSSING}", large),
+            every("paper", f"KDE is faster up to n = {CROSSING} {where}", small),
+            every("paper", f"the Transformer is faster beyond n = {CROSSING} {where}", large),
             _memory(rows),
             every("ours", "the slope of our time is at least 0.5 below KDE's", linear),
         ],
@@ -139,7 +140,10 @@ def summary(rows: Rows, ours: str) -> Summary:
 
 def _memory(rows: Rows) -> Claim:
     """Whether KDE fails at the n at which the paper's did."""
-    text = f"KDE runs out of memory at n = {OUT_OF_MEMORY}"
+    text = (
+        f"KDE runs out of memory at n = {OUT_OF_MEMORY} (the paper: one that holds n^2 numbers, on a GPU; "
+        "here: one in chunks)"
+    )
     told = []
     for dim in DIMS:
         times = medians(rows, dim, SCOTT)
@@ -147,7 +151,7 @@ def _memory(rows: Rows) -> Claim:
             told.append(f"d={dim}: {number(times[OUT_OF_MEMORY])} s")
     if not told:
         return Claim("paper", text, None, "not measured")
-    return Claim("paper", text, False, f"in chunks it answers; {', '.join(told)}")
+    return Claim("paper", text, False, f"it answers; {', '.join(told)}")
 
 
 def figure(rows: Rows, context: Context) -> Figure:

@@ -3,7 +3,8 @@
 A mixture of two Gaussians in the plane, n = 1000.  Score matching trains for 10, 100 and 1000 steps
 (4 hidden layers of 128, SiLU, AdamW 1e-3, clipped gradient, a = 0.05, in the coordinates of the data); the
 kernel estimators and our network need no training.  Relative squared error of the score in percent at the
-sample and at new points, and seconds to fit and to answer at the sample.
+sample and at new points, and seconds to fit and to answer at the sample.  Like the paper's, the picture has
+the scores of sliced score matching and of the networks as arrows, for the first sample.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from discoformer.baselines import kde
 from discoformer.baselines.score_matching import ScoreMatching
@@ -24,9 +26,9 @@ from discoformer.experiments.contestants import CORE_NAME, rival
 from discoformer.experiments.entropy_fisher import FUNCTIONAL_SEED
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
-from discoformer.experiments.pictures import curve, finish, panels
+from discoformer.experiments.pictures import arrows, curve, finish, title_of
 from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, every, measured
-from discoformer.fields import Method
+from discoformer.fields import Field, Method
 from discoformer.priors import LocationScaleMixture
 
 if TYPE_CHECKING:
@@ -37,6 +39,12 @@ __all__ = ["EXPERIMENT"]
 STEPS = (10, 100, 1000)
 LOSSES = ("implicit", "sliced")
 VALUES = ("sample_error", "new_error", "seconds")
+SHOWN = 150  # arrows in a panel
+NUMBERS = {  # where the steps are written: beside the points and off the curves, which fall and rise
+    "implicit": (((6, 4), "left"), ((5, -12), "left"), ((0, 7), "center")),
+    "sliced": (((-6, 4), "right"), ((-5, -12), "right"), ((7, -9), "left")),
+}
+TITLES = {"stein": "Stein gradient", "nu-method": "nu method"}
 
 
 def two_modes() -> LocationScaleMixture:
@@ -67,17 +75,25 @@ def measure(method: Method, size: int, seed: int) -> dict[str, float]:
         field = method.fit(sample)
         field.score(sample)
     seconds = time.perf_counter() - start
-    errors = []
-    for points in (sample, new):
-        exact = truth.score(points)
-        with torch.no_grad():
-            gap = field.score(points) - exact
-        errors.append(float(gap.square().sum() / exact.square().sum()))
+    errors = [relative_error(field, points) for points in (sample, new)]
     return dict(zip(VALUES, (*errors, seconds), strict=True))
 
 
+def relative_error(field: Field, points: Tensor) -> float:
+    """Squared error of the score, over the squared score."""
+    exact = two_modes().score(points)
+    with torch.no_grad():
+        gap = field.score(points) - exact
+    return float(gap.square().sum() / exact.square().sum())
+
+
+def sizes_of(context: Context) -> tuple[int, tuple[int, ...]]:
+    """How many points, and after how many steps."""
+    return (100, (3, 5, 10)) if context.quick else (1000, STEPS)
+
+
 def run(context: Context) -> Iterator[Job]:
-    size, steps = (100, (5, 10)) if context.quick else (1000, STEPS)
+    size, steps = sizes_of(context)
     for name, method in methods(context, steps).items():
         for seed in range(FUNCTIONAL_SEED, FUNCTIONAL_SEED + context.seeds):
             yield Job.single((size, seed, name), partial(measure, method, size, seed))
@@ -100,11 +116,20 @@ def summary(rows: Rows, ours: str) -> Summary:
     at_new = lines[1].found
     lines.append(Line("seconds per data set", {c: median_seconds(rows, m) for c, m in columns.items()}))
     core, our = ({name: (at_new[c], at_new[name]) for name in matched} for c in (CORE, OURS))
+    misfits: dict[str, tuple[float, float]] = {}
+    for loss in LOSSES:
+        trained = [name for name in matched if name.startswith(loss)]
+        if len(trained) > 2:
+            few, *_, some, many = trained
+            misfits[f"{few} under, against {some}"] = (at_new[some], at_new[few])
+            misfits[f"{many} over, against {some}"] = (at_new[some], at_new[many])
+            misfits[f"{many} over, against its sample"] = (lines[0].found[many], at_new[many])
     return Summary(
         "relative mean squared error of the score, %; then seconds to fit and to answer, median",
         lines,
         [
             every("paper", "superior to score matching with any number of steps", measured(core)),
+            every("paper", "score matching is easy to under- or over-fit (error at new points)", misfits),
             every("ours", "below score matching with any number of steps, at new points", our),
         ],
         rivals=(KDE, GMM, *matched, "stein", "ssge", "nu-method"),
@@ -113,26 +138,51 @@ def summary(rows: Rows, ours: str) -> Summary:
 
 
 def figure(rows: Rows, context: Context) -> Figure:
-    picture, (axes,) = panels(1, width=7.5)
-    places = {}
-    for method in rows.entries("method"):
-        error = 100 * rows.where(method=method).mean("new_error")
-        places[method] = (median_seconds(rows, method), error)
-    for loss, side in zip(LOSSES, ("left", "right"), strict=True):  # numbers apart: on either side
+    from matplotlib.figure import Figure
+
+    size, steps = sizes_of(context)
+    sample = two_modes().sample(size, torch.Generator().manual_seed(FUNCTIONAL_SEED))
+    fields: dict[str, Field] = {"exact": two_modes()}
+    fields |= {f"{n} steps": ScoreMatching(n, "sliced", frame="identity").fit(sample) for n in steps}
+    for contestant in reversed(context.networks.for_dim(2)):
+        fields[title_of(contestant.label)] = contestant.method.fit(sample)
+    count = -(-len(fields) // 2)  # in a line of two
+    picture = Figure(figsize=(2.9 * count + 6.3, 6.6), layout="constrained")
+    grid = picture.add_gridspec(2, count + 2)
+    scatter = picture.add_subplot(grid[:, count:])
+    maps = [picture.add_subplot(grid[index // count, index % count]) for index in range(len(fields))]
+    for panel, (name, field) in zip(maps, fields.items(), strict=True):
+        with torch.no_grad():  # the paper plots the negated score, which points outwards
+            arrows(panel, sample[:SHOWN], -field.score(sample[:SHOWN]), unit=6.0, color="#0072B2")
+        error = "" if name == "exact" else f", error {100 * relative_error(field, sample):.3g}%"
+        panel.set_title(name + error, fontsize=10)
+        panel.set(xlim=(-4.2, 4.8), ylim=(-3.4, 4.2), xticks=(-3, 0, 3), yticks=(-3, 0, 3))
+        panel.label_outer()
+    places = {
+        method: (median_seconds(rows, method), 100 * rows.where(method=method).mean("new_error"))
+        for method in rows.entries("method")
+    }
+    for loss in LOSSES:
         trained = {name: place for name, place in places.items() if name.startswith(loss)}
-        curve(axes, dict(trained.values()), loss, f"{loss} score matching", markersize=8)
-        for name, place in trained.items():
-            label, shift = name.partition("-")[2], (7, 5) if side == "left" else (-7, 5)
-            axes.annotate(label, place, shift, textcoords="offset points", fontsize=8, ha=side)
+        curve(scatter, dict(trained.values()), loss, f"{loss} score matching", markersize=8)
+        for (name, place), (shift, side) in zip(trained.items(), NUMBERS[loss], strict=True):
+            label = name.partition("-")[2]
+            scatter.annotate(label, place, shift, textcoords="offset points", fontsize=8, ha=side)
     for method, place in places.items():
         if not method.startswith(LOSSES):
-            curve(axes, dict([place]), method, linestyle="none", markersize=8)
-    axes.set(
-        title="two modes, d = 2; numbers are steps of training",
+            curve(scatter, dict([place]), method, TITLES.get(method), linestyle="none", markersize=8)
+    scatter.margins(0.1)
+    scatter.set(
+        title="error and time; numbers are steps of training",
         xlabel="seconds to fit and to answer at the sample",
         ylabel="score error at new points, %",
     )
-    return finish(picture, [axes], log="xy")
+    finish(picture, [scatter], log="xy")
+    where = f"at {min(SHOWN, size)} of {size} sample points; errors are those at all of them"
+    picture.suptitle(
+        f"negated score, a sixth of its length, {where}; steps: sliced score matching", fontsize=11
+    )
+    return picture
 
 
 EXPERIMENT = Experiment(

@@ -52,7 +52,7 @@ def size_of(context: Context) -> int:
 def jobs(context: Context, mixture: str) -> Iterator[Job]:
     """All variants on the samples of one mixture."""
     size = size_of(context)
-    methods = variants(context.networks, mixtures()[mixture], size)
+    methods = variants(context.networks, mixtures()[mixture], size, largest_autograd=size)
     for seed in range(FUNCTIONAL_SEED, FUNCTIONAL_SEED + context.seeds):
         for key, method in methods.items():
             yield Job.single((size, seed, *key), partial(integrated_error, method, mixture, size, seed))
@@ -89,9 +89,12 @@ def lines_of(rows: Rows, ours: str, dim: int, published: Mapping[str, Mapping[st
 
 
 def beats_kernels(whose: Whose, lines: Sequence[Line]) -> Claim:
-    """The claim that a learned score is better than none and than the kernel's own, by either rule."""
-    column = CORE if whose == "paper" else OURS
-    learned = [line for line in lines if line.what.startswith(LEARNED)]
+    """The claim that a learned score is better than none and than the kernel's own.
+
+    The paper's is judged by Scott's rule, the only one that it names, ours by either.
+    """
+    column, rules = (CORE, RULES[:1]) if whose == "paper" else (OURS, RULES)
+    learned = [line for line in lines if line.what in {f"{LEARNED}, {TITLES[rule]}" for rule in rules}]
     cases = {
         line.what: (line.found[column], least(line.found[KDE], line.found[EMPIRICAL])) for line in learned
     }

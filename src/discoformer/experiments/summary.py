@@ -1,7 +1,7 @@
 """What an experiment says in the end: lines beside the published ones, and claims that hold or do not.
 
 A summary is made from measurements alone.  Lower is better in every line; where ours is worse than the
-paper's number or than a rival, a sentence says so.
+paper's number, than the paper's core or than a rival, a sentence says so.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ PUBLISHED, PUBLISHED_KDE = "published", "published KDE"
 CORE, OURS, KDE, GMM = "paper's core", "ours", "KDE", "GMM-BIC"
 _FIRST, _LAST = (PUBLISHED, PUBLISHED_KDE, CORE, OURS), (KDE, GMM)
 _ALWAYS = (PUBLISHED, CORE, OURS, KDE)
+_CORE_REASON = "a network for this dimension alone"
 
 Whose = Literal["paper", "ours"]
 
@@ -67,9 +68,10 @@ class Summary:
     unit : what the numbers are
     lines : settings, in the order of the paper
     claims : of the paper and ours
-    rivals : columns that ours is compared with, besides the published one
+    rivals : columns that ours is compared with, besides the published one and the paper's core; where there
+        are none, ours is compared with the published one alone
     reasons : by column, why it may win, for the sentence that says so
-    floor : numbers up to here count as equal, being rounding
+    floor : numbers up to here count as zero, being rounding
     """
 
     unit: str
@@ -93,14 +95,15 @@ class Summary:
         return header, rows
 
     def worse(self, ours: str) -> list[str]:
-        """A sentence for every line where ours is worse than the published number or than a rival."""
+        """A sentence for every line where ours is worse than the published number, the core or a rival."""
         sentences = []
+        others = (PUBLISHED, CORE, *self.rivals) if self.rivals else (PUBLISHED,)
         for line in self.lines:
-            mine = line.found.get(OURS, math.nan)
+            mine = self._value(line, OURS)
             better = [
                 f"{name} has {number(line.found[name])}{self._reason(name)}"
-                for name in (PUBLISHED, *self.rivals)
-                if max(line.found.get(name, math.nan), self.floor) < mine
+                for name in others
+                if self._value(line, name) < mine
             ]
             if better:
                 listed = ", ".join(better[:-1]) + " and " * (len(better) > 1) + better[-1]
@@ -108,14 +111,19 @@ class Summary:
         return sentences
 
     def _ratio(self, line: Line) -> str:
-        rival = least(*(line.found.get(name, math.nan) for name in self.rivals))
-        mine = line.found.get(OURS, math.nan)
-        if max(mine, rival) <= self.floor:
+        """Ours over the best rival; none of negative numbers, which are slopes."""
+        rival = least(*(self._value(line, name) for name in self.rivals))
+        mine = self._value(line, OURS)
+        if mine == rival == 0:
             return "1"
-        return number(mine / rival) if rival > 0 else number(math.nan)
+        return number(mine / rival if rival > 0 else math.nan)
+
+    def _value(self, line: Line, name: str) -> float:
+        value = line.found.get(name, math.nan)
+        return 0.0 if abs(value) <= self.floor else value
 
     def _reason(self, name: str) -> str:
-        reason = (self.reasons or {}).get(name)
+        reason = {CORE: _CORE_REASON, **(self.reasons or {})}.get(name)
         return f" ({reason})" if reason else ""
 
 
@@ -131,6 +139,9 @@ def columns(dim: int, ours: str, gmm: str = "gmm-diag") -> dict[str, str]:
 def every(whose: Whose, text: str, cases: Mapping[str, tuple[float, float]]) -> Claim:
     """The claim value <= bound for all of the named cases; it is open while one was not measured (NaN).
 
+    The evidence names the case that is closest to its bound, or farthest beyond it, by the ratio of the two
+    (by their difference where numbers may be negative).
+
     >>> claim = every("ours", "below one", {"n=1": (0.5, 1.0), "n=2": (2.0, 1.0)})
     >>> claim.holds, claim.evidence
     (False, '1 of 2; n=2: 2 > 1')
@@ -140,7 +151,11 @@ def every(whose: Whose, text: str, cases: Mapping[str, tuple[float, float]]) -> 
         return Claim(whose, text, None, "not measured")
     failed = {name: case for name, case in known.items() if case[0] > case[1]}
     kept = f"{len(known) - len(failed)} of {len(cases)}"
-    name, (value, bound) = max((failed or known).items(), key=lambda item: item[1][0] - item[1][1])
+    positive = all(value >= 0 and bound > 0 for value, bound in known.values())
+    name, (value, bound) = max(
+        (failed or known).items(),
+        key=lambda item: item[1][0] / item[1][1] if positive else item[1][0] - item[1][1],
+    )
     if failed:
         return Claim(whose, text, False, f"{kept}; {name}: {number(value)} > {number(bound)}")
     if len(known) < len(cases):

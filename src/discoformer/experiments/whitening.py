@@ -41,6 +41,7 @@ __all__ = ["EXPERIMENT"]
 RANGES = {"ID": (0.1, 10.0), "OOD": (10.0, 1000.0)}
 WHITEN, IDENTITY = "ablation-whiten", "ablation-identity"
 BARE = "core, no whitening"
+FAILS = 10  # times the error with whitening; the paper has 57 (score) and 13 (log density)
 PUBLISHED_ERRORS = {  # with whitening and without
     ("ID", "score_mse"): (0.107, 0.118),
     ("ID", "log_density_mse"): (0.058, 0.066),
@@ -98,12 +99,12 @@ def summary(rows: Rows, ours: str) -> Summary:
             if name == "ID":
                 better[label] = (whitened, bare)
             else:
-                broken[label] = (2 * whitened, bare)
+                broken[label] = (FAILS * whitened, bare)
     claims = [
         every("paper", "in distribution, whitening is an improvement", better),
         every(
             "paper",
-            "out of distribution, the network without whitening fails (at least twice the error)",
+            f"out of distribution, the network without whitening fails (at least {FAILS} times the error)",
             broken,
         ),
     ]

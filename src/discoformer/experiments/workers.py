@@ -93,7 +93,7 @@ def take(stretches: Sequence[deque[int]], worker: int) -> int | None:
 def _send(end: Connection, number: int | None) -> bool:
     """Give a worker a number; False if there is none."""
     if number is not None:
-        with suppress(BrokenPipeError):  # it is dead: its answer will say so
+        with suppress(ConnectionError):  # it is dead: its answer will say so
             end.send(number)
     return number is not None
 
@@ -101,7 +101,7 @@ def _send(end: Connection, number: int | None) -> bool:
 def _receive(end: Connection) -> Answer:
     try:
         answer = end.recv()
-    except EOFError:
+    except (EOFError, ConnectionError):
         raise DataError(
             "a worker was killed, perhaps for its memory; what was measured is kept: "
             "run it again, with fewer --workers"
@@ -116,7 +116,7 @@ def _serve(end: Connection, name: str, context: Context) -> None:
     """Answer numbers until the other side is gone; an interruption from the terminal is its business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
-    with threadpool_limits(1), suppress(EOFError, BrokenPipeError):
+    with threadpool_limits(1), suppress(EOFError, ConnectionError):
         try:
             from discoformer.experiments import find
 
@@ -126,7 +126,7 @@ def _serve(end: Connection, name: str, context: Context) -> None:
                 number = end.recv()
                 keys = [list(map(str, key)) for key in jobs[number].keys]
                 end.send(Answer(number, keys, list(jobs[number].measure())))
-        except (EOFError, BrokenPipeError):
+        except (EOFError, ConnectionError):
             raise
         except Exception as error:  # it is raised again where it can be told
             end.send(error)
