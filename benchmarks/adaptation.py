@@ -2,7 +2,7 @@
 
     python benchmarks/adaptation.py                   # attention-d2, mixture and mixture-gmm
     python benchmarks/adaptation.py --model mixture   # one of them, or a path to weights
-    python benchmarks/adaptation.py --first 20        # on data sets that no decision was made on
+    python benchmarks/adaptation.py --first 20        # on other data sets than the tables'
     python benchmarks/adaptation.py --quick
 
 The paper's core takes 4 steps on the consistency of its two heads (`adapt_consistency`), on Laplace and

@@ -2,7 +2,7 @@
 
     python benchmarks/attention.py                      # d = 1, 2, 3, 10; n = 256, 1024, 4096
     python benchmarks/attention.py --dims 2 --model runs/attention-d2/weights.safetensors
-    python benchmarks/attention.py --first 20           # on data sets that no decision was made on
+    python benchmarks/attention.py --first 20           # on other data sets than the tables'
     python benchmarks/attention.py --quick
 
 Network `attention-d<d>`, relative score error pooled over data sets with 1 to 10 modes in turn, and mean

@@ -185,13 +185,20 @@ def make_parser(
     parser.add_argument("--datasets", type=int, default=datasets, help=f"per setting (default: {datasets})")
     if numbered:
         help_text = "number of the first data set (default: 0); with another, a table of its own"
-        parser.add_argument("--first", type=int, default=0, help=help_text)
+        parser.add_argument("--first", type=_number, default=0, help=help_text)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     parser.add_argument("--peers", action="store_true", help="measure the peers only, no model is needed")
     parser.add_argument(
         "--results", type=Path, help="folder (default: benchmarks/results; a temporary one with --quick)"
     )
     return parser
+
+
+def _number(text: str) -> int:
+    """A whole number from zero; argparse tells what else is wrong."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of a data set: give one from 0")
+    return int(text)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """One set of weights in many dimensions: random Gaussian mixtures with d = 16 to 100 at n = 2048.
 
     python benchmarks/dimensions.py
-    python benchmarks/dimensions.py --first 20      # on data sets that no decision was made on
+    python benchmarks/dimensions.py --first 20      # on other data sets than the tables'
     python benchmarks/dimensions.py --quick
 
 `dimensions`: relative score error (%) at the sample points, k = 1..10 in turn; diagonal covariances for

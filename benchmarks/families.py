@@ -3,7 +3,7 @@
     python benchmarks/families.py                        # the default model
     python benchmarks/families.py --model default-gmm    # the same stack, trained on Gaussian mixtures only
     python benchmarks/families.py --model mixture-gmm    # one network of it
-    python benchmarks/families.py --first 20             # on data sets that no decision was made on
+    python benchmarks/families.py --first 20             # on other data sets than the tables'
     python benchmarks/families.py --quick
 
 ring      radius 2, log-normal in the radius with relative width 0.15

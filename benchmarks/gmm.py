@@ -5,7 +5,7 @@
     python benchmarks/gmm.py --table diagonal       # diagonal covariances, d = 2, 10
     python benchmarks/gmm.py --table large-n        # diagonal, n up to 2^17, as a ratio to Scott's KDE
     python benchmarks/gmm.py --peers --max-size 1024  # fill the peers' file, without a model
-    python benchmarks/gmm.py --first 20             # on data sets that no decision was made on
+    python benchmarks/gmm.py --first 20             # on other data sets than the tables'
     python benchmarks/gmm.py --quick                # a few seconds
 
 Means uniform in [-3, 3]^d, standard deviations uniform in [0.2, 1], equal weights, k = 1..10 in turn.

@@ -99,7 +99,7 @@ def test_chunked_is_whole(lift, fused, monkeypatch):
     core, context, queries = tiny(lift), points(2, 40, 2), points(2, 101, 2, seed=2)
     whole = core.read(core.encode(context), queries)
     for module in (attention, fused_attention):
-        monkeypatch.setattr(module, "_CHUNK_ELEMENTS", 2 * (6 * 16 + 2 * 32) * 13)
+        monkeypatch.setattr(module, "CHUNK_ELEMENTS", 2 * (6 * 16 + 2 * 32) * 13)
     rows = []
     embed = core._embed
     monkeypatch.setattr(core, "_embed", lambda part: rows.append(part.shape[-2]) or embed(part))
@@ -111,7 +111,7 @@ def test_chunked_is_whole(lift, fused, monkeypatch):
 
 def test_queries_pass_in_chunks_unless_a_gradient_is_to_be_kept(monkeypatch):
     core, context, queries = tiny().requires_grad_(False), points(40, 2), points(30, 2, seed=2)
-    monkeypatch.setattr(attention, "_CHUNK_ELEMENTS", (6 * 16 + 2 * 32) * 13)
+    monkeypatch.setattr(attention, "CHUNK_ELEMENTS", (6 * 16 + 2 * 32) * 13)
 
     def chunks(context, queries):
         state, rows, embed = core.encode(context), [], core._embed

@@ -8,7 +8,7 @@ import torch
 from discoformer.baselines import kde
 from discoformer.experiments import divergences, entropy_fisher, sdkde, sdkde_histogram
 from discoformer.experiments.ledger import Row, Rows
-from discoformer.experiments.summary import CORE, KDE, OURS
+from discoformer.experiments.summary import CORE, KDE, OURS, slope
 from discoformer.functionals import entropy, fisher_information, kl_divergence, relative_fisher_information
 from discoformer.priors import GaussianPrior
 
@@ -68,8 +68,8 @@ def test_mixtures_have_the_moments_of_their_definition() -> None:
 
 
 def test_slopes_and_integrated_errors() -> None:
-    assert sdkde.slope({float(n): 3 * n**-0.8 for n in sdkde.SIZES}) == pytest.approx(-0.8)
-    assert math.isnan(sdkde.slope({128.0: 1.0}))
+    assert slope({float(n): 3 * n**-0.8 for n in sdkde.SIZES}) == pytest.approx(-0.8)
+    assert math.isnan(slope({128.0: 1.0}))
     grid, volume = sdkde.grid_of(2)
     density = sdkde.mixtures()["plane"].log_density(grid).exp()
     assert float(density.sum()) * volume == pytest.approx(1, abs=1e-3)

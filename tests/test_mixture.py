@@ -300,7 +300,7 @@ def test_sizes_that_make_no_mixture_are_refused() -> None:
     for wrong in ({"slots": 0}, {"slots": -3}, {"refinements": -1}):
         with pytest.raises(DataError, match="at least 1 slot, 0 refinements"):
             core.encode(x, **wrong)
-    with pytest.raises(DataError, match="0 layers"):
+    with pytest.raises(DataError, match="layers = 0"):
         MixtureCore(MixtureConfig(layers=0))
     with pytest.raises(DataError, match="64 is not a multiple of the 3 heads"):
         MixtureCore(MixtureConfig(heads=3))

@@ -1,7 +1,6 @@
 """The tables and figures: each runs, goes on where it stopped, and says the same twice."""
 
 import csv
-import multiprocessing
 import platform
 import re
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from discoformer.experiments import (
     NAMES,
     contestants,
     find,
-    harness,
     maps,
     provenance,
     relative_fisher,
@@ -37,7 +35,6 @@ from discoformer.experiments.ornstein_uhlenbeck import exact_values
 from discoformer.experiments.page import page_of, page_path
 from discoformer.experiments.settings import measure_errors
 from discoformer.experiments.summary import OURS
-from discoformer.experiments.workers import Answer, measured
 from discoformer.fields import Estimate, Field, Method
 from discoformer.functionals import entropy, fisher_information
 from discoformer.models import registry
@@ -136,66 +133,6 @@ def test_an_interrupted_run_goes_on(
     monkeypatch.setattr(Ledger, "add", add)
     assert reproduce(*arguments) == 0
     assert (tmp_path / "results/score_vs_n.csv").read_text().startswith(kept)
-
-
-def test_workers_measure_the_same(tmp_path: Path, model_path: Path) -> None:
-    files = []
-    for workers in (1, 2):
-        out = tmp_path / str(workers)
-        arguments = ("equivariance", "--quick", "--model", model_path, "--out", out)
-        assert reproduce(*arguments, "--workers", workers) == 0
-        files.append((out / "equivariance.csv").read_text())
-    assert files[0] == files[1]
-
-
-def test_a_worker_that_cannot_work_says_why(tmp_path: Path) -> None:
-    context = find("equivariance").context(tmp_path, Networks("no such model"), quick=True, seeds=None)
-    with pytest.raises(DataError, match="no model 'no such model'"):
-        list(measured("equivariance", context, [0, 1], 2))
-
-
-def test_a_killed_worker_is_told_and_ends_the_others(tmp_path: Path, model_path: Path) -> None:
-    context = find("equivariance").context(tmp_path, Networks(str(model_path)), quick=True, seeds=None)
-    answers = measured("equivariance", context, [0, 1, 2, 3], 2)
-    next(answers)
-    for child in multiprocessing.active_children():
-        child.kill()
-    with pytest.raises(DataError, match="a worker was killed"):
-        list(answers)
-    for child in multiprocessing.active_children():
-        child.join(10)
-    assert not multiprocessing.active_children()
-
-
-def test_workers_that_find_other_jobs_are_refused(
-    tmp_path: Path, model_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(harness, "measured", lambda *_: [Answer(0, [["another key"]], [{}])])
-    arguments = ("equivariance", "--quick", "--model", model_path, "--out", tmp_path / "results")
-    assert reproduce(*arguments, "--workers", 2) == 2
-    assert "equivariance or its networks have changed" in capsys.readouterr().err
-
-
-def test_lines_are_arranged_and_others_keep_their_places(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "x.csv", ("n",), ("error",))
-    for n in (3, 9, 1, 2):
-        ledger.add((n,), {"error": n / 2})
-    ledger.arrange([(1,), (2,), (3,), (4,)])
-    for found in (ledger, Ledger(tmp_path / "x.csv", ("n",), ("error",))):
-        assert [(row.key["n"], row.values["error"]) for row in found.rows()] == [
-            ("1", 0.5),
-            ("9", 4.5),
-            ("2", 1.0),
-            ("3", 1.5),
-        ]
-
-
-def test_what_measures_times_runs_alone(
-    tmp_path: Path, model_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(harness, "measured", lambda *_: pytest.fail("beside others"))
-    arguments = ("runtime", "--quick", "--model", model_path, "--out", tmp_path / "results")
-    assert reproduce(*arguments, "--workers", 2) == 0
 
 
 def test_new_weights_are_measured_again_and_rivals_are_kept(
@@ -505,8 +442,8 @@ def test_relative_fisher_truth_is_that_of_many_points() -> None:
 
 def test_runtime_fits_the_larger_sizes() -> None:
     times = {float(n): 1.0 if n < runtime.FITTED else (n / 1024) ** 1.5 for n in (256, 1024, 2048, 4096)}
-    assert runtime.slope(times) == pytest.approx(1.5)
-    assert np.isnan(runtime.slope({256.0: 1.0, 512.0: 2.0}))
+    assert runtime.growth(times) == pytest.approx(1.5)
+    assert np.isnan(runtime.growth({256.0: 1.0, 512.0: 2.0}))
     rows = Rows(
         Row({"d": str(dim), "n": str(n), "repeat": "0", "method": method}, {"seconds": seconds})
         for dim in runtime.DIMS

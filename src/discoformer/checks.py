@@ -120,9 +120,9 @@ def _to_tensor(values: Any, name: str) -> Tensor:
 
 
 def check_untracked(weights: Tensor | None) -> None:
-    """Refuse sample weights whose gradient a network would be asked for: it has none to give."""
+    """Refuse sample weights whose gradient would be asked for: not every core of a network has it."""
     if weights is not None and weights.requires_grad and torch.is_grad_enabled():
-        raise DataError("sample weights require a gradient, which a network does not have: detach them")
+        raise DataError("sample weights require a gradient, which networks do not pass on: detach them")
 
 
 def check_weights(weights: Any, points: Tensor) -> Tensor | None:

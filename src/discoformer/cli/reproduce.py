@@ -45,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--workers",
         type=int,
         help="processes that measure at a time (default: as many as torch has threads, one with --quick); "
-        "what measures times runs alone",
+        "what is about times alone (runtime, score_matching) has the machine to itself",
     )
     return parser
 

@@ -23,7 +23,7 @@ from discoformer.experiments.contestants import Networks
 from discoformer.experiments.ledger import Ledger, Rows
 from discoformer.experiments.provenance import check_sizes, record_run
 from discoformer.experiments.summary import Summary
-from discoformer.experiments.workers import measured
+from discoformer.experiments.workers import measure_on_workers
 from discoformer.io import replacing
 from discoformer.plots import STYLE
 
@@ -131,7 +131,8 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int
             if key not in ledger:
                 ledger.add(key, values)
     ledger.arrange(key for job in jobs for key in job.keys)  # workers and new weights mix them
-    shutil.rmtree(context.scratch, ignore_errors=True)
+    if missing:
+        shutil.rmtree(context.scratch)
     if experiment.figure is not None:
         _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
     return len(ledger) - before
@@ -146,7 +147,7 @@ def _on_workers(
     experiment: Experiment, context: Context, jobs: Sequence[Job], numbers: Sequence[int], workers: int
 ) -> Iterator[tuple[Job, Sequence[Values]]]:
     """Jobs and their values; a worker that found other jobs or networks on the disk is refused."""
-    for number, keys, values in measured(experiment.name, context, numbers, workers):
+    for number, keys, values in measure_on_workers(experiment.name, context, numbers, workers):
         if keys != [list(map(str, key)) for key in jobs[number].keys]:
             raise DataError(f"{experiment.name} or its networks have changed since it began: run it again")
         yield jobs[number], values

@@ -34,6 +34,7 @@ from discoformer.experiments.summary import (
     Summary,
     every,
     number,
+    slope,
 )
 from discoformer.fields import Method
 from discoformer.models.registry import build_network
@@ -94,12 +95,9 @@ def medians(rows: Rows, dim: int, method: str) -> dict[float, float]:
     return {n: float(np.median(at.where(n=n).values("seconds"))) for n in at.numbers("n")}
 
 
-def slope(times: dict[float, float]) -> float:
+def growth(times: dict[float, float]) -> float:
     """Slope of log time in log n over the larger n; NaN if there are not two of them."""
-    fitted = {n: seconds for n, seconds in times.items() if n >= FITTED}
-    if len(fitted) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(list(fitted)), np.log(list(fitted.values())), 1)[0])
+    return slope({n: seconds for n, seconds in times.items() if n >= FITTED})
 
 
 def summary(rows: Rows, ours: str) -> Summary:
@@ -108,7 +106,7 @@ def summary(rows: Rows, ours: str) -> Summary:
     for dim in DIMS:
         columns = {CORE: core_name(dim), OURS: ours, KDE: SCOTT}
         times = {column: medians(rows, dim, method) for column, method in columns.items()}
-        slopes = {column: slope(found) for column, found in times.items()}
+        slopes = {column: growth(found) for column, found in times.items()}
         model, kde = PUBLISHED_SLOPES[dim]
         lines.append(Line(f"d={dim}, slope", {PUBLISHED: model, PUBLISHED_KDE: kde} | slopes))
         for size in sorted({size for found in times.values() for size in found}):
@@ -163,7 +161,7 @@ def figure(rows: Rows, context: Context) -> Figure:
             times = medians(rows, dim, method)
             curve(panel, times, method)
             paper = f" (published {published[method]})" if method in published else ""
-            if not math.isnan(found := slope(times)):
+            if not math.isnan(found := growth(times)):
                 told.append(f"{title_of(method)}: {found:.2f}{paper}")
         if len(told) > 1:
             panel.text(0.98, 0.03, "\n".join(told), ha="right", fontsize=8, transform=panel.transAxes)

@@ -22,13 +22,14 @@ from torch import Tensor
 from discoformer.baselines import kde
 from discoformer.baselines.score_matching import ScoreMatching
 from discoformer.baselines.stein import NuMethod, SpectralStein, SteinGradient
+from discoformer.evaluation import Errors
 from discoformer.experiments.contestants import CORE_NAME, rival
 from discoformer.experiments.entropy_fisher import FUNCTIONAL_SEED
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
 from discoformer.experiments.pictures import arrows, curve, finish, title_of
 from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, every, measured
-from discoformer.fields import Field, Method
+from discoformer.fields import Estimate, Field, Method
 from discoformer.priors import LocationScaleMixture
 
 if TYPE_CHECKING:
@@ -81,10 +82,10 @@ def measure(method: Method, size: int, seed: int) -> dict[str, float]:
 
 def relative_error(field: Field, points: Tensor) -> float:
     """Squared error of the score, over the squared score."""
-    exact = two_modes().score(points)
+    errors = Errors()
     with torch.no_grad():
-        gap = field.score(points) - exact
-    return float(gap.square().sum() / exact.square().sum())
+        errors.add(Estimate(None, field.score(points)), Estimate(None, two_modes().score(points)))
+    return errors.relative_score
 
 
 def sizes_of(context: Context) -> tuple[int, tuple[int, ...]]:

@@ -50,17 +50,11 @@ def by_modes(rows: Rows, method: str) -> dict[float, float]:
 def summary(rows: Rows, ours: str) -> Summary:
     curves = {column: by_modes(rows, method) for column, method in columns(DIM, ours).items()}
     modes = sorted({k for points in curves.values() for k in points})
+    label = {k: f"{k:g} mode{'s' * (k != 1)}" for k in modes}
     lines = [
-        Line(
-            f"{k:g} mode{'s' * (k != 1)}",
-            {column: points.get(k, np.nan) for column, points in curves.items()},
-        )
-        for k in modes
+        Line(label[k], {column: points.get(k, np.nan) for column, points in curves.items()}) for k in modes
     ]
-    below = {
-        f"{k:g} mode{'s' * (k != 1)}": (error, curves[KDE].get(k, np.nan))
-        for k, error in curves[OURS].items()
-    }
+    below = {label[k]: (error, curves[KDE].get(k, np.nan)) for k, error in curves[OURS].items()}
     claims = [
         _monotone("the paper's core", curves[CORE]),
         _stable("paper", "the paper's core", curves[CORE]),

@@ -10,14 +10,12 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from discoformer.experiments.contestants import rival
 from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
 from discoformer.experiments.pictures import curve, finish, panels
 from discoformer.experiments.settings import ERRORS, KEYS, gmm_setting, score_jobs
-from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, columns, every
+from discoformer.experiments.summary import CORE, GMM, KDE, OURS, Line, Summary, columns, every, slope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,8 +55,9 @@ def summary(rows: Rows, ours: str) -> Summary:
                 errors[size], shares[dim][size] = below[what], found[CORE] / found[KDE]
             mine[what] = (found[OURS], found[KDE])
         if len(errors) > 1:
-            core, kde = np.polyfit(np.log(list(errors)), np.log(list(errors.values())), 1)[0]
-            slopes[f"d={dim}"] = (float(core), float(kde))
+            curves = ({n: pair[who] for n, pair in errors.items()} for who in (0, 1))
+            core, kde = map(slope, curves)
+            slopes[f"d={dim}"] = (core, kde)
     low, high = DIMS
     especially = {f"n={n}": (shares[high][n], shares[low][n]) for n in shares[high] if n in shares[low]}
     claims = [

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,7 +27,7 @@ from discoformer.experiments.harness import Context, Experiment, Job
 from discoformer.experiments.ledger import Rows
 from discoformer.experiments.once import Once
 from discoformer.experiments.pictures import curve, finish, panels, title_of
-from discoformer.experiments.summary import CORE, KDE, OURS, Line, Summary, every, least
+from discoformer.experiments.summary import CORE, KDE, OURS, Line, Summary, every, least, slope
 from discoformer.fields import Method
 from discoformer.priors import Distribution, Laplace, LocationScaleMixture, Normal
 
@@ -122,13 +121,6 @@ def run(context: Context) -> Iterator[Job]:
                     yield Job.single(
                         (name, size, seed, *key), partial(integrated_error, method, name, size, seed)
                     )
-
-
-def slope(means: Mapping[float, float]) -> float:
-    """Slope of the logarithm of the error in log n; NaN if it is not there at two sizes."""
-    if len(means) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(list(means)), np.log(list(means.values())), 1)[0])
 
 
 def by_size(rows: Rows, method: str, variant: str, rules: Sequence[str] = RULES) -> dict[float, float]:

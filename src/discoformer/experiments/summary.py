@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from discoformer.experiments.contestants import CORE_NAME
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "least",
     "measured",
     "number",
+    "slope",
 ]
 
 PUBLISHED, PUBLISHED_KDE = "published", "published KDE"
@@ -195,3 +198,14 @@ def number(value: float) -> str:
     if 1000 <= abs(value) < 1e6:
         return f"{value:.0f}"
     return f"{value:.1e}"
+
+
+def slope(points: Mapping[float, float]) -> float:
+    """Slope of the logarithm of the values in that of the keys; NaN for fewer than two.
+
+    >>> round(slope({1: 3.0, 2: 1.5, 4: 0.75}), 9)
+    -1.0
+    """
+    if len(points) < 2:
+        return math.nan
+    return float(np.polyfit(np.log(list(points)), np.log(list(points.values())), 1)[0])

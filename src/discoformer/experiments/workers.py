@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import signal
+import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
@@ -18,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
 from discoformer.checks import DataError
 from discoformer.experiments.contestants import Networks
@@ -26,7 +27,7 @@ from discoformer.experiments.contestants import Networks
 if TYPE_CHECKING:
     from discoformer.experiments.harness import Context
 
-__all__ = ["Answer", "cut", "measured", "take"]
+__all__ = ["Answer", "cut", "measure_on_workers", "take"]
 
 
 class Answer(NamedTuple):
@@ -37,7 +38,7 @@ class Answer(NamedTuple):
     values: Sequence[Mapping[str, float]]
 
 
-def measured(name: str, context: Context, numbers: Sequence[int], workers: int) -> Iterator[Answer]:
+def measure_on_workers(name: str, context: Context, numbers: Sequence[int], workers: int) -> Iterator[Answer]:
     """Measure the jobs with these numbers of an experiment; yields answers as they come.
 
     Every worker has one thread.  An error in one ends all; what was yielded is done.
@@ -128,5 +129,7 @@ def _serve(end: Connection, name: str, context: Context) -> None:
                 end.send(Answer(number, keys, list(jobs[number].measure())))
         except (EOFError, ConnectionError):
             raise
-        except Exception as error:  # it is raised again where it can be told
+        except DataError as error:
             end.send(error)
+        except Exception:  # not every exception can travel, and none with its traceback
+            end.send(RuntimeError(traceback.format_exc()))

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from discoformer.checks import DataError
 from discoformer.fields import Estimate
-from discoformer.models.fused import _CHUNK_ELEMENTS, attend, logits_of
+from discoformer.models.fused import CHUNK_ELEMENTS, attend, logits_of
 from discoformer.models.kernel_heads import KernelHeads, Local
 
 __all__ = ["AttentionConfig", "AttentionCore", "AttentionState"]
@@ -141,7 +141,7 @@ class AttentionCore(nn.Module):
         config = self.config
         batch = torch.broadcast_shapes(queries.shape[:-2], state.stream.hidden.shape[:-2])
         numbers_per_row = math.prod(batch) * (6 * config.width + 2 * config.feedforward)
-        rows = max(1, _CHUNK_ELEMENTS // numbers_per_row)
+        rows = max(1, CHUNK_ELEMENTS // numbers_per_row)
         tensors = (queries, state.stream.hidden, *self.parameters())
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             rows = queries.shape[-2]

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import scaled_dot_product_attention
 
-__all__ = ["attend", "logits_of"]
+__all__ = ["CHUNK_ELEMENTS", "attend", "logits_of"]
 
-_CHUNK_ELEMENTS = 2**25  # largest intermediate tensors of a chunked read, in numbers (128 MB of float32)
+CHUNK_ELEMENTS = 2**25  # largest intermediate tensors of a chunked read, in numbers (128 MB of float32)
 
 
 def attend(
@@ -51,7 +51,7 @@ def _explicit_attention(
     query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, scale: float
 ) -> tuple[Tensor, Tensor]:
     """Attention and logsumexp of the logits in plain operations, a bounded number of rows at a time."""
-    rows = max(1, _CHUNK_ELEMENTS // math.prod((*query.shape[:-2], keys.shape[-2])))
+    rows = max(1, CHUNK_ELEMENTS // math.prod((*query.shape[:-2], keys.shape[-2])))
     attended, normalizers = [], []
     for part in query.split(rows, -2):
         logits = logits_of(part, keys, bias, scale)

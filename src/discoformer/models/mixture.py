@@ -64,10 +64,13 @@ class MixtureConfig:
     axis: bool = False
 
     def __post_init__(self) -> None:
-        for key, least in (("width", 1), ("heads", 1), ("slots", 1), ("refinements", 0)):
+        least = {"layers": 1, "width": 1, "heads": 1, "slots": 1, "refinements": 0}
+        for key, bound in least.items():  # the last layer's decisions form the slots, so there is one
             value = getattr(self, key)
-            if not isinstance(value, int) or value < least:
-                raise DataError(f"{key} = {value!r} of a mixture core must be a whole number from {least}")
+            if not isinstance(value, int) or value < bound:
+                raise DataError(f"{key} = {value!r} of a mixture core must be a whole number from {bound}")
+        if self.width % self.heads:
+            raise DataError(f"width {self.width} is not a multiple of the {self.heads} heads")
 
 
 class Decision(NamedTuple):
@@ -112,12 +115,6 @@ class MixtureCore(nn.Module):
 
     def __init__(self, config: MixtureConfig) -> None:
         super().__init__()
-        if config.layers < 1:
-            raise DataError(
-                f"{config.layers} layers: the last one's decisions form the slots, give at least 1"
-            )
-        if config.width % config.heads:
-            raise DataError(f"width {config.width} is not a multiple of the {config.heads} heads")
         self.config = config
         self.start = nn.Parameter(0.1 * torch.randn(config.width))
         self.start_log_spread = nn.Parameter(torch.zeros(()))  # of the first slots, relative to their spacing
