@@ -5,8 +5,8 @@ the plane, at the sample points; errors are mean squares per coordinate.  This i
 paper's text that comes closest to its KDE numbers.  Test-time training takes 0 to 8 steps on the sample:
 of the consistency loss for the paper's core (`adapt_consistency`), and of the cross-validated likelihood
 for `mixture`, whose score is consistent by construction (`adapt_likelihood`).  The former costs n^2 with a
-second derivative: only a few samples of the larger sizes are adapted to, and none of 4096 points.  Where test-time training
-is compared with none, it is on the samples that the core was adapted to.
+second derivative: only a few samples of the larger sizes are adapted to, and none of 4096 points.  Where
+test-time training is compared with none, it is on the samples that the core was adapted to.
 """
 
 from __future__ import annotations
