@@ -1,6 +1,7 @@
 """Test-time training lowers its loss on a copy, and commutes with what the frame takes out."""
 
 import copy
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -173,6 +174,20 @@ def test_each_core_has_its_own_adaptation() -> None:
         adapt_likelihood(tiny(), context)
     with pytest.raises(DataError, match="at least 2"):
         adapt_likelihood(tiny_mixture(), context, folds=1)
+
+
+@pytest.mark.parametrize("make", [tiny, tiny_mixture])
+def test_one_trace_holds_the_copies_of_every_number_of_steps(make: Callable[[], Network]) -> None:
+    network, context = make().eval(), sample(20, 2)
+    copies = list(adapt.trace(network, context, steps=5))
+    assert len(copies) == 6
+    for steps in (0, 1, 5):
+        alone = adapt.adapt(network, context, steps=steps)
+        for one, other in zip(copies[steps].parameters(), alone.parameters(), strict=True):
+            assert torch.equal(one, other)
+    first, last = (copies[steps].fit(context).score(context) for steps in (0, 5))
+    assert torch.equal(first, network.fit(context).score(context))
+    assert not torch.equal(first, last)
 
 
 def test_of_a_stack_the_members_are_adapted() -> None:

@@ -27,7 +27,7 @@ from discoformer.experiments.contestants import Networks, fingerprint
 from discoformer.experiments.dimension_100 import DENSITY_ORACLE, ORACLE
 from discoformer.experiments.entropy_fisher import by_default, plug_in
 from discoformer.experiments.equivariance import equivariance_errors
-from discoformer.experiments.harness import open_folder
+from discoformer.experiments.harness import minutes_of, open_folder
 from discoformer.experiments.heavy_tails import IndependentStudentT, setting
 from discoformer.experiments.ledger import Ledger, Row, Rows
 from discoformer.experiments.once import Once
@@ -94,6 +94,10 @@ def test_runs_and_goes_on_where_it_stopped(
     assert f"({experiment.source})" in capsys.readouterr().out
     assert f"`{name}`" in (tmp_path / "results.md").read_text(encoding="utf-8")
 
+    (kept,) = minutes_of(out).rows()
+    assert kept.key["experiment"] == name
+    assert 0 <= kept.values["minutes"] < 5
+
     measured = (out / f"{name}.csv").read_text()
     monkeypatch.setattr(Ledger, "add", lambda *_: pytest.fail("measured again"))
     assert reproduce(*arguments) == 0
@@ -133,6 +137,7 @@ def test_an_interrupted_run_goes_on(
     monkeypatch.setattr(Ledger, "add", add)
     assert reproduce(*arguments) == 0
     assert (tmp_path / "results/score_vs_n.csv").read_text().startswith(kept)
+    assert not len(minutes_of(tmp_path / "results")), "only the time of a whole run is kept"
 
 
 def test_new_weights_are_measured_again_and_rivals_are_kept(

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +31,10 @@ from discoformer.models.folds import by_radius, hold_out
 from discoformer.models.mixture import MixtureCore
 from discoformer.models.network import Network
 
-__all__ = ["adapt", "adapt_consistency", "adapt_likelihood", "consistency_loss"]
+__all__ = ["adapt", "adapt_consistency", "adapt_likelihood", "consistency_loss", "trace"]
 
+CONSISTENCY_LR, LIKELIHOOD_LR = 3e-4, 1e-4
+FOLDS = 4
 _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: what stays in cache is fastest
 
 
@@ -46,8 +50,22 @@ def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) ->
     >>> adapt(load_model("mixture"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    rule = adapt_consistency if isinstance(_core(network), AttentionCore) else adapt_likelihood
-    return rule(network, context, weights, steps=steps)
+    return _last(trace(network, context, weights, steps=steps))
+
+
+def trace(network: Network, context: Any, weights: Any = None, *, steps: int) -> Iterator[Network]:
+    """The copies that `adapt` returns for 0, 1, ..., ``steps``, for the price of the last one.
+
+    Examples
+    --------
+    >>> from discoformer import load_model
+    >>> sample = torch.randn(30, 2)
+    >>> copies = trace(load_model("mixture"), sample, steps=2)
+    >>> [float(copy.fit(sample).score(sample).norm()) > 0 for copy in copies]
+    [True, True, True]
+    """
+    rule = _trace_consistency if isinstance(_core(network), AttentionCore) else _trace_likelihood
+    return rule(network, context, weights, steps)
 
 
 def consistency_loss(core: AttentionCore, state: AttentionState, queries: Tensor) -> Tensor:
@@ -78,7 +96,7 @@ def adapt_consistency(
     weights: Any = None,
     *,
     steps: int = 4,
-    lr: float = 3e-4,
+    lr: float = CONSISTENCY_LR,
 ) -> Network:
     """A copy of ``network`` after ``steps`` of test-time training on ``context``.
 
@@ -105,22 +123,7 @@ def adapt_consistency(
     >>> adapt_consistency(Network(core, "whiten"), sample).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    if not isinstance(_core(network), AttentionCore):
-        raise TypeError(
-            "only the attention core has two heads to make consistent: "
-            f"the score of a {type(network.core).__name__} is the gradient of its density already"
-        )
-    _check_steps(steps, lr)
-    adapted, core = _trainable_copy(network)
-    points = check_context(context).detach().to(adapted.dtype)
-    mass = check_weights(weights, points)
-    points = adapted.frame.fit(points, mass).normalize(points)  # as Network does
-    optimizer = torch.optim.Adam(core.parameters(), lr=lr)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        _backward(core, points, mass)
-        optimizer.step()
-    return _finish(adapted, network)
+    return _last(_trace_consistency(network, context, weights, steps, lr))
 
 
 def adapt_likelihood(
@@ -129,8 +132,8 @@ def adapt_likelihood(
     weights: Any = None,
     *,
     steps: int = 8,
-    lr: float = 1e-4,
-    folds: int = 4,
+    lr: float = LIKELIHOOD_LR,
+    folds: int = FOLDS,
 ) -> Network:
     """A copy of ``network`` after ``steps`` of ascent on the cross-validated likelihood of ``context``.
 
@@ -152,6 +155,34 @@ def adapt_likelihood(
     >>> adapt_likelihood(Network(core, "whiten"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
+    return _last(_trace_likelihood(network, context, weights, steps, lr, folds))
+
+
+def _trace_consistency(
+    network: Network, context: Any, weights: Any, steps: int, lr: float = CONSISTENCY_LR
+) -> Iterator[Network]:
+    if not isinstance(_core(network), AttentionCore):
+        raise TypeError(
+            "only the attention core has two heads to make consistent: "
+            f"the score of a {type(network.core).__name__} is the gradient of its density already"
+        )
+    _check_steps(steps, lr)
+    adapted, core = _trainable_copy(network)
+    points = check_context(context).detach().to(adapted.dtype)
+    mass = check_weights(weights, points)
+    points = adapted.frame.fit(points, mass).normalize(points)  # as Network does
+    optimizer = torch.optim.Adam(core.parameters(), lr=lr)
+    yield _snapshot(adapted, network)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        _backward(core, points, mass)
+        optimizer.step()
+        yield _snapshot(adapted, network)
+
+
+def _trace_likelihood(
+    network: Network, context: Any, weights: Any, steps: int, lr: float = LIKELIHOOD_LR, folds: int = FOLDS
+) -> Iterator[Network]:
     if not isinstance(_core(network), MixtureCore):
         raise TypeError(f"only the mixture core is normalized, not {type(network.core).__name__}")
     _check_steps(steps, lr)
@@ -160,17 +191,22 @@ def adapt_likelihood(
     mass = check_weights(weights, points)
     seen, unseen = hold_out(by_radius(points, mass), folds)
     optimizer = torch.optim.Adam(core.parameters(), lr=lr)
-    with torch.enable_grad():
-        for step in range(steps):
-            fold = step % folds
+    yield _snapshot(adapted, network)
+    for step in range(steps):
+        fold = step % folds
+        optimizer.zero_grad()
+        with torch.enable_grad():
             field = adapted._fit(seen.points[fold], None if seen.weights is None else seen.weights[fold])
             log_density = field.log_density(unseen.points[fold])
             counts = torch.ones_like(log_density) if unseen.weights is None else unseen.weights[fold]
             share = counts / counts.sum(-1, keepdim=True).clamp_min(torch.finfo(counts.dtype).tiny)
-            optimizer.zero_grad()
             (-(log_density * share).sum(-1).mean()).backward()
-            optimizer.step()
-    return _finish(adapted, network)
+        optimizer.step()
+        yield _snapshot(adapted, network)
+
+
+def _last(copies: Iterator[Network]) -> Network:
+    return deque(copies, maxlen=1).pop()
 
 
 def _core(network: Network) -> Any:
@@ -195,12 +231,13 @@ def _trainable_copy(network: Network) -> tuple[Network, Any]:
     return adapted, adapted.core.requires_grad_(True)
 
 
-def _finish(adapted: Network, network: Network) -> Network:
-    """Drop the gradients and track them only where the original does."""
-    adapted.zero_grad()
-    for parameter, original in zip(adapted.parameters(), network.parameters(), strict=True):
+def _snapshot(adapted: Network, network: Network) -> Network:
+    """A copy without gradients, which tracks them only where the original does."""
+    found = copy.deepcopy(adapted)
+    found.zero_grad()
+    for parameter, original in zip(found.parameters(), network.parameters(), strict=True):
         parameter.requires_grad_(original.requires_grad)
-    return adapted
+    return found
 
 
 def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> None:

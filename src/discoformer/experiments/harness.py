@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -30,7 +31,7 @@ from discoformer.plots import STYLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Context", "Experiment", "Job", "Key", "open_folder", "reproduce", "tell"]
+__all__ = ["Context", "Experiment", "Job", "Key", "minutes_of", "open_folder", "reproduce", "tell"]
 
 Key = tuple[object, ...]
 Values = Mapping[str, float]
@@ -114,13 +115,17 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int
     """Measure what is missing and draw the figure; returns the number of rows that were measured.
 
     With several ``workers`` jobs run on processes of their own, except where an experiment measures times.
+    How long it took is kept if nothing was there before.
     """
+    started = time.monotonic()
     check_sizes(context.folder, quick=context.quick)
     jobs = list(experiment.run(context))
     ledger = experiment.ledger(context.folder)
     ledger.forget(context.networks.is_stale)
     missing = [i for i, job in enumerate(jobs) if not all(key in ledger for key in job.keys)]
     before = len(ledger)
+    whole = context.quick or context.seeds == experiment.seeds
+    anew = whole and not before and not context.scratch.exists()
     if missing:
         ledger.run = record_run(context.folder, quick=context.quick)
         context.scratch.mkdir(parents=True, exist_ok=True)
@@ -135,7 +140,16 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int
         shutil.rmtree(context.scratch)
     if experiment.figure is not None:
         _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
+    if anew and missing:
+        times = minutes_of(context.folder, ledger.run)
+        times.forget(lambda key: key["experiment"] == experiment.name)
+        times.add([experiment.name], {"minutes": round((time.monotonic() - started) / 60, 2)})
     return len(ledger) - before
+
+
+def minutes_of(folder: Path, run: str | None = "") -> Ledger:
+    """Minutes that experiments took from nothing, by name."""
+    return Ledger(folder / "minutes.csv", ("experiment",), ("minutes",), run)
 
 
 def _here(jobs: Sequence[Job], numbers: Sequence[int]) -> Iterator[tuple[Job, Sequence[Values]]]:

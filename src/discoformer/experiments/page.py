@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discoformer.experiments import NAMES, find
-from discoformer.experiments.harness import Experiment
+from discoformer.experiments.harness import Experiment, minutes_of
 from discoformer.experiments.provenance import QUICK, read_runs
 from discoformer.experiments.summary import OURS, PUBLISHED, Claim, Summary, number
 from discoformer.io import replacing
@@ -32,6 +32,7 @@ files in `{folder}/`; `discoformer reproduce NAME` measures what is missing in o
 - *KDE*: kernel density estimate with Scott's rule, the rival of the paper
 - *GMM-BIC*: scikit-learn's Gaussian mixture, the number of components by BIC; the paper has no such rival
 - *ratio*: the default over the best rival measured here, the paper's core aside; below one is better
+- *minutes*: of `discoformer reproduce NAME` from nothing, where all of it was measured at once
 
 Our training of the paper's core differs from the paper's in ways that decide some verdicts:
 
@@ -83,19 +84,22 @@ def write_page(folder: Path) -> Path:
 
 def page_of(folder: Path) -> str:
     """The page as text."""
-    overview = [["experiment", "in the paper", "rows", "claims of the paper", "worse lines"]]
+    overview = [["experiment", "in the paper", "rows", "claims of the paper", "worse lines", "minutes"]]
     sections = []
+    times = minutes_of(folder)
     for name in NAMES:
         experiment = find(name)
         rows = experiment.ledger(folder).rows()
         if not len(rows):
-            overview.append([f"`{name}`", experiment.source, "not run yet", "", ""])
+            overview.append([f"`{name}`", experiment.source, "not run yet", "", "", ""])
             continue
         summary = experiment.summary(rows, OURS_LABEL)
         lines = sum(not math.isnan(line.found.get(OURS, math.nan)) for line in summary.lines)
         worse = f"{len(summary.worse(OURS_LABEL))} of {lines}"
         link = f"[`{name}`](#{_anchor(experiment.title)})"
-        overview.append([link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse])
+        minutes = (times.get(name) or {}).get("minutes", math.nan)
+        cells = [link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse, number(minutes)]
+        overview.append(cells)
         sections.append(_section(experiment, summary, folder, len(rows)))
     notes = [QUICK_NOTE] if any(run.sizes == QUICK for run in read_runs(folder).values()) else []
     table = _markdown(overview, left=(0, 1, 3))
