@@ -177,9 +177,9 @@ def test_each_core_has_its_own_adaptation() -> None:
 
 
 @pytest.mark.parametrize("make", [tiny, tiny_mixture])
-def test_one_trace_holds_the_copies_of_every_number_of_steps(make: Callable[[], Network]) -> None:
+def test_one_path_holds_the_copies_of_every_number_of_steps(make: Callable[[], Network]) -> None:
     network, context = make().eval(), sample(20, 2)
-    copies = list(adapt.trace(network, context, steps=5))
+    copies = list(adapt.adapt_path(network, context, steps=5))
     assert len(copies) == 6
     for steps in (0, 1, 5):
         alone = adapt.adapt(network, context, steps=steps)

@@ -1,13 +1,14 @@
 """Measurements on disk, and the claims that summaries judge by them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from discoformer import load_model
 from discoformer.checks import DataError
 from discoformer.experiments import (
     attention_heads,
@@ -20,11 +21,15 @@ from discoformer.experiments import (
     score_matching,
     score_vs_modes,
     score_vs_n,
+    stability,
 )
+from discoformer.experiments.contestants import Contestant
 from discoformer.experiments.ledger import Ledger, Row, Rows
 from discoformer.experiments.settings import gmm_setting, measure_errors, seed_of
 from discoformer.experiments.summary import CORE, GMM, KDE, OURS, PUBLISHED, Line, Summary, every
 from discoformer.fields import Field, Method
+from discoformer.models.network import Network
+from discoformer.priors import LocationScaleMixture
 
 OUR_NAME = "default"
 
@@ -69,6 +74,13 @@ def test_summary_says_where_ours_is_worse() -> None:
     assert summary.worse("default") == [
         "small: default has 2; published has 1 and GMM-BIC has 0.5 (it knows)."
     ]
+    assert summary.core_worse() == []
+    close = Summary("error", [Line("small", {PUBLISHED: 1.2341, CORE: 1.2345, OURS: 1.2346})])
+    assert close.worse("default") == [
+        "small: default has 1.235; published has 1.234 and paper's core has 1.234 "
+        "(a network for this dimension alone)."
+    ]
+    assert close.core_worse() == ["small: paper's core has 1.2345 here; published has 1.2341."]
 
 
 def test_the_core_and_steeper_slopes_count_where_there_are_rivals() -> None:
@@ -267,3 +279,54 @@ def test_a_failed_fit_misses_its_bar_and_a_missing_one_leaves_it_open(
     assert failed["score_error"] / failed["score_square"] == math.inf
     assert every("ours", "below", {"n=1": (failed["score_mse"], 1.0), "n=2": (0.5, 1.0)}).holds is False
     assert every("ours", "below", {"n=1": (math.nan, 1.0), "n=2": (0.5, 1.0)}).holds is None
+
+
+def test_a_failed_adaptation_counts_as_failed_from_there_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model_path: Path
+) -> None:
+    def break_down(network: Network, context: torch.Tensor, steps: int) -> Iterator[Network]:
+        yield network
+        raise DataError("no")
+
+    monkeypatch.setattr(heavy_tails, "adapt_path", break_down)
+    contestant = Contestant("net", "net@1", load_model(str(model_path)))
+    job = heavy_tails.adapted_job(heavy_tails.setting("student", 64), contestant, 0, (0, 2, 4))
+    before, *after = job.measure()
+    assert [key[-1] for key in job.keys] == [0, 2, 4]
+    assert math.isfinite(before["score_mse"]) and [found["score_mse"] for found in after] == [math.inf] * 2
+    assert "net, student n=64, test-time training: failed: no" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("power", [-1.0, -0.5])
+def test_stability_is_a_change_that_falls_with_n(power: float) -> None:
+    rows = Rows(
+        Row(
+            {"setting": "diagonal", "d": str(dim), "n": str(n), "seed": "0", "method": method},
+            {"square": n ** (2 * power), "largest": 3 * n**power, "score_square": 4.0},
+        )
+        for dim in stability.DIMS
+        for n in stability.SIZES
+        for method in (OUR_NAME, "kde-scott", f"attention-d{dim}")
+    )
+    summary = stability.EXPERIMENT.summary(rows, OUR_NAME)
+    found = {line.what: line.found[OURS] for line in summary.lines}
+    assert found["d=2, n=1024, usual"] == pytest.approx(1024**power / 2)
+    assert found["d=2, n=1024, largest"] == pytest.approx(3 * 1024**power / 2)
+    assert [claim.holds for claim in summary.claims] == [power == -1.0] * 2
+
+
+def test_one_point_moves_a_mean_by_its_share() -> None:
+    class Mean(Method):
+        """Minus the distance from the mean, as the score of a Gaussian is."""
+
+        def _fit(self, context: torch.Tensor, weights: torch.Tensor | None) -> Field:
+            center = context.mean(0).unsqueeze(0)
+            return LocationScaleMixture(torch.ones(1).double(), center, torch.ones_like(center))
+
+    setting, fresh = (gmm_setting("diagonal", 2, 200, fresh=count) for count in (None, stability.TRIALS))
+    found = stability.measure(setting, fresh, Contestant("mean", "mean", Mean()), 3)
+    sample, new = setting.draw(3).context, fresh.draw(3).queries
+    old = sample[stability.WATCHED : stability.WATCHED + stability.TRIALS]
+    moved = (new - old).norm(dim=-1) / 200
+    assert found["largest"] == pytest.approx(float(moved.max()))
+    assert found["square"] == pytest.approx(float(moved.square().mean()))

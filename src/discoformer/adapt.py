@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,10 +31,10 @@ from discoformer.models.folds import by_radius, hold_out
 from discoformer.models.mixture import MixtureCore
 from discoformer.models.network import Network
 
-__all__ = ["adapt", "adapt_consistency", "adapt_likelihood", "consistency_loss", "trace"]
+__all__ = ["adapt", "adapt_consistency", "adapt_likelihood", "adapt_path", "consistency_loss"]
 
-CONSISTENCY_LR, LIKELIHOOD_LR = 3e-4, 1e-4
-FOLDS = 4
+_CONSISTENCY_LR, _LIKELIHOOD_LR = 3e-4, 1e-4
+_FOLDS = 4
 _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: what stays in cache is fastest
 
 
@@ -50,22 +50,22 @@ def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) ->
     >>> adapt(load_model("mixture"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    return _last(trace(network, context, weights, steps=steps))
+    return _last(_rule(network)(network, context, weights, steps), network)
 
 
-def trace(network: Network, context: Any, weights: Any = None, *, steps: int) -> Iterator[Network]:
-    """The copies that `adapt` returns for 0, 1, ..., ``steps``, for the price of the last one.
+def adapt_path(network: Network, context: Any, weights: Any = None, *, steps: int) -> Iterator[Network]:
+    """The copies that `adapt` returns for 0, 1, ..., ``steps``, one by one, for the price of the last one.
 
     Examples
     --------
     >>> from discoformer import load_model
     >>> sample = torch.randn(30, 2)
-    >>> copies = trace(load_model("mixture"), sample, steps=2)
+    >>> copies = adapt_path(load_model("mixture"), sample, steps=2)
     >>> [float(copy.fit(sample).score(sample).norm()) > 0 for copy in copies]
     [True, True, True]
     """
-    rule = _trace_consistency if isinstance(_core(network), AttentionCore) else _trace_likelihood
-    return rule(network, context, weights, steps)
+    for live in _rule(network)(network, context, weights, steps):
+        yield _finish(copy.deepcopy(live), network)
 
 
 def consistency_loss(core: AttentionCore, state: AttentionState, queries: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ def adapt_consistency(
     weights: Any = None,
     *,
     steps: int = 4,
-    lr: float = CONSISTENCY_LR,
+    lr: float = _CONSISTENCY_LR,
 ) -> Network:
     """A copy of ``network`` after ``steps`` of test-time training on ``context``.
 
@@ -123,7 +123,7 @@ def adapt_consistency(
     >>> adapt_consistency(Network(core, "whiten"), sample).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    return _last(_trace_consistency(network, context, weights, steps, lr))
+    return _last(_walk_consistency(network, context, weights, steps, lr), network)
 
 
 def adapt_likelihood(
@@ -132,8 +132,8 @@ def adapt_likelihood(
     weights: Any = None,
     *,
     steps: int = 8,
-    lr: float = LIKELIHOOD_LR,
-    folds: int = FOLDS,
+    lr: float = _LIKELIHOOD_LR,
+    folds: int = _FOLDS,
 ) -> Network:
     """A copy of ``network`` after ``steps`` of ascent on the cross-validated likelihood of ``context``.
 
@@ -155,12 +155,17 @@ def adapt_likelihood(
     >>> adapt_likelihood(Network(core, "whiten"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    return _last(_trace_likelihood(network, context, weights, steps, lr, folds))
+    return _last(_walk_likelihood(network, context, weights, steps, lr, folds), network)
 
 
-def _trace_consistency(
-    network: Network, context: Any, weights: Any, steps: int, lr: float = CONSISTENCY_LR
+def _rule(network: Network) -> Callable[[Network, Any, Any, int], Iterator[Network]]:
+    return _walk_consistency if isinstance(_core(network), AttentionCore) else _walk_likelihood
+
+
+def _walk_consistency(
+    network: Network, context: Any, weights: Any, steps: int, lr: float = _CONSISTENCY_LR
 ) -> Iterator[Network]:
+    """One copy, before the first step and after each: it goes on changing."""
     if not isinstance(_core(network), AttentionCore):
         raise TypeError(
             "only the attention core has two heads to make consistent: "
@@ -172,17 +177,18 @@ def _trace_consistency(
     mass = check_weights(weights, points)
     points = adapted.frame.fit(points, mass).normalize(points)  # as Network does
     optimizer = torch.optim.Adam(core.parameters(), lr=lr)
-    yield _snapshot(adapted, network)
+    yield adapted
     for _ in range(steps):
         optimizer.zero_grad()
         _backward(core, points, mass)
         optimizer.step()
-        yield _snapshot(adapted, network)
+        yield adapted
 
 
-def _trace_likelihood(
-    network: Network, context: Any, weights: Any, steps: int, lr: float = LIKELIHOOD_LR, folds: int = FOLDS
+def _walk_likelihood(
+    network: Network, context: Any, weights: Any, steps: int, lr: float = _LIKELIHOOD_LR, folds: int = _FOLDS
 ) -> Iterator[Network]:
+    """One copy, before the first step and after each: it goes on changing."""
     if not isinstance(_core(network), MixtureCore):
         raise TypeError(f"only the mixture core is normalized, not {type(network.core).__name__}")
     _check_steps(steps, lr)
@@ -191,7 +197,7 @@ def _trace_likelihood(
     mass = check_weights(weights, points)
     seen, unseen = hold_out(by_radius(points, mass), folds)
     optimizer = torch.optim.Adam(core.parameters(), lr=lr)
-    yield _snapshot(adapted, network)
+    yield adapted
     for step in range(steps):
         fold = step % folds
         optimizer.zero_grad()
@@ -202,11 +208,11 @@ def _trace_likelihood(
             share = counts / counts.sum(-1, keepdim=True).clamp_min(torch.finfo(counts.dtype).tiny)
             (-(log_density * share).sum(-1).mean()).backward()
         optimizer.step()
-        yield _snapshot(adapted, network)
+        yield adapted
 
 
-def _last(copies: Iterator[Network]) -> Network:
-    return deque(copies, maxlen=1).pop()
+def _last(walk: Iterator[Network], network: Network) -> Network:
+    return _finish(deque(walk, maxlen=1).pop(), network)
 
 
 def _core(network: Network) -> Any:
@@ -231,13 +237,12 @@ def _trainable_copy(network: Network) -> tuple[Network, Any]:
     return adapted, adapted.core.requires_grad_(True)
 
 
-def _snapshot(adapted: Network, network: Network) -> Network:
-    """A copy without gradients, which tracks them only where the original does."""
-    found = copy.deepcopy(adapted)
-    found.zero_grad()
-    for parameter, original in zip(found.parameters(), network.parameters(), strict=True):
+def _finish(adapted: Network, network: Network) -> Network:
+    """Drop the gradients and track them only where the original does."""
+    adapted.zero_grad()
+    for parameter, original in zip(adapted.parameters(), network.parameters(), strict=True):
         parameter.requires_grad_(original.requires_grad)
-    return found
+    return adapted
 
 
 def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> None:

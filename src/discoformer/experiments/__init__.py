@@ -34,6 +34,7 @@ NAMES = (
     "sdkde",
     "entropy_fisher",
     "landau",
+    "stability",
     "attention_heads",
     "score_matching",
     "runtime",

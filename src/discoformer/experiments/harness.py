@@ -22,7 +22,7 @@ from discoformer.checks import DataError
 from discoformer.cli.show import print_table, track
 from discoformer.experiments.contestants import Networks
 from discoformer.experiments.ledger import Ledger, Rows
-from discoformer.experiments.provenance import check_sizes, record_run
+from discoformer.experiments.provenance import check_sizes, record_minutes, record_run
 from discoformer.experiments.summary import Summary
 from discoformer.experiments.workers import measure_on_workers
 from discoformer.io import replacing
@@ -31,7 +31,7 @@ from discoformer.plots import STYLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Context", "Experiment", "Job", "Key", "minutes_of", "open_folder", "reproduce", "tell"]
+__all__ = ["Context", "Experiment", "Job", "Key", "open_folder", "reproduce", "tell"]
 
 Key = tuple[object, ...]
 Values = Mapping[str, float]
@@ -141,15 +141,10 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int
     if experiment.figure is not None:
         _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
     if anew and missing:
-        times = minutes_of(context.folder, ledger.run)
-        times.forget(lambda key: key["experiment"] == experiment.name)
-        times.add([experiment.name], {"minutes": round((time.monotonic() - started) / 60, 2)})
+        minutes = round((time.monotonic() - started) / 60, 2)
+        taken = {"rows": len(ledger), "workers": workers if several else 1, "minutes": minutes}
+        record_minutes(context.folder, experiment.name, taken, ledger.run or "")
     return len(ledger) - before
-
-
-def minutes_of(folder: Path, run: str | None = "") -> Ledger:
-    """Minutes that experiments took from nothing, by name."""
-    return Ledger(folder / "minutes.csv", ("experiment",), ("minutes",), run)
 
 
 def _here(jobs: Sequence[Job], numbers: Sequence[int]) -> Iterator[tuple[Job, Sequence[Values]]]:
@@ -172,7 +167,7 @@ def tell(experiment: Experiment, summary: Summary, ours: str) -> None:
     print(f"\n{experiment.title} ({experiment.source}): {summary.unit}")
     if summary.lines:
         print_table(*summary.table(ours))
-    for sentence in summary.worse(ours):
+    for sentence in (*summary.worse(ours), *summary.core_worse()):
         print(f"worse: {sentence}")
     for claim in summary.claims:
         verdict = {True: "holds", False: "DOES NOT HOLD", None: "not measured"}[claim.holds]

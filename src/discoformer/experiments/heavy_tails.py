@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from discoformer.adapt import trace
+from discoformer.adapt import adapt_path
+from discoformer.checks import DataError
 from discoformer.evaluation import Dataset
 from discoformer.experiments.contestants import CORE_NAME, Contestant, rival
 from discoformer.experiments.harness import Context, Experiment, Job
@@ -33,6 +34,7 @@ from discoformer.experiments.settings import (
     Case,
     Setting,
     at_sample,
+    failure,
     measure_errors,
     score_jobs,
     seed_of,
@@ -106,24 +108,29 @@ def setting(name: str, size: int) -> Setting:
     return Setting(name, 2, size, draw)
 
 
-def adapted_job(setting: Setting, contestant: Contestant, index: int, steps: Sequence[int]) -> Job:
-    """Errors of a network after every number of ``steps`` of one adaptation to a sample."""
+def adapted_job(of: Setting, contestant: Contestant, index: int, steps: Sequence[int]) -> Job:
+    """Errors of a network after every number of ``steps``, which increase, of one adaptation to a sample."""
     network = contestant.method
     assert isinstance(network, Network)
+    label = f"{contestant.label}, {of.name} n={of.size}"
 
     def measure() -> list[dict[str, float]]:
-        case = setting.draw(index)
-        found = []
-        spent, start = 0.0, time.perf_counter()
-        for taken, copy in enumerate(trace(network, case.context, steps=steps[-1])):
-            spent += time.perf_counter() - start
-            if taken in steps:
-                errors = measure_errors(copy, case, f"{contestant.label}, {taken} steps, n={setting.size}")
-                found.append(errors | {"seconds": spent + errors["seconds"]})
-            start = time.perf_counter()
+        case = of.draw(index)
+        found: list[dict[str, float]] = []
+        try:
+            spent, start = 0.0, time.perf_counter()
+            for taken, adapted in enumerate(adapt_path(network, case.context, steps=steps[-1])):
+                spent += (time.perf_counter() - start) * (taken > 0)
+                if taken in steps:
+                    errors = measure_errors(adapted, case, f"{label}, {taken} steps")
+                    found.append(errors | {"seconds": spent + errors["seconds"]})
+                start = time.perf_counter()
+        except DataError as error:
+            failed = failure(case, f"{label}, test-time training", error)
+            found += [failed] * (len(steps) - len(found))
         return found
 
-    key = (setting.name, setting.dim, setting.size, seed_of(index), contestant.identity)
+    key = (of.name, of.dim, of.size, seed_of(index), contestant.identity)
     return Job([(*key, count) for count in steps], measure)
 
 
@@ -138,8 +145,9 @@ def run(context: Context) -> Iterator[Job]:
             for index in range(context.seeds):
                 yield from score_jobs(of, fixed, [index], 0)
                 for learner in learners:
-                    few = learner.label.startswith(CORE_NAME) and index >= ADAPTED.get(size, context.seeds)
-                    yield adapted_job(of, learner, index, (0,) if few else steps)
+                    costly = learner.label.startswith(CORE_NAME)
+                    alone = costly and index >= ADAPTED.get(size, context.seeds)
+                    yield adapted_job(of, learner, index, (0,) if alone else steps)
 
 
 def error(rows: Rows, method: str, steps: int = 0) -> float:

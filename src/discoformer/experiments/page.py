@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discoformer.experiments import NAMES, find
-from discoformer.experiments.harness import Experiment, minutes_of
-from discoformer.experiments.provenance import QUICK, read_runs
+from discoformer.experiments.harness import Experiment
+from discoformer.experiments.provenance import QUICK, minutes_ledger, read_runs
 from discoformer.experiments.summary import OURS, PUBLISHED, Claim, Summary, number
 from discoformer.io import replacing
 
@@ -30,9 +30,10 @@ files in `{folder}/`; `discoformer reproduce NAME` measures what is missing in o
 - *paper's core*: its Transformer, trained by us with the differences below
 - *default*: the network that this package uses unless told otherwise
 - *KDE*: kernel density estimate with Scott's rule, the rival of the paper
-- *GMM-BIC*: scikit-learn's Gaussian mixture, the number of components by BIC; the paper has no such rival
+- *GMM-BIC*: scikit-learn's Gaussian mixture, the number of components by BIC; the paper has no such rival.
+  Scales are diagonal for mixtures along the axes, else full; on heavy tails and in d = 100 the better of both
 - *ratio*: the default over the best rival measured here, the paper's core aside; below one is better
-- *minutes*: of `discoformer reproduce NAME` from nothing, where all of it was measured at once
+- *minutes*: of `discoformer reproduce NAME` from nothing; a dash where its rows were not measured in one run
 
 Our training of the paper's core differs from the paper's in ways that decide some verdicts:
 
@@ -42,7 +43,8 @@ Our training of the paper's core differs from the paper's in ways that decide so
 - in d = 10 and 100 the data are standardized, not whitened
 - n is at most 2048 in d = 2 and 3, else 1024; mixtures lie along the axes, but for half of them in the last
   stage of d = 2 and 3
-- 600 to 4600 steps on one core of a processor; the paper's up to 150,000 on a GPU
+- 600 to 4600 steps on one core of a processor, with 2048 points each (1024 in d = 100); the paper's up to
+  150,000 on a GPU, with 32 samples of 2048 points each
 
 A dash is what was not measured: the paper prints no number, the weights are not in the package, or n is too
 large for the method. A claim of the paper is judged by the paper's core, as trained by us: *contradicted*
@@ -53,8 +55,8 @@ Figure 2 of the paper is a listing, the forward pass; Table 1 measures what it i
 CLOSING = """\
 ## Not measured, or shown elsewhere
 
-- Propositions 3.3 and 3.5, attention computes kernel estimates: `discoformer.theory` has them as code, and
-  its tests, `test_theory.py`, hold them to rounding.
+- Propositions 3.3 and 3.5, attention computes kernel estimates, and B.1, whitening chooses a bandwidth:
+  `discoformer.theory` has them as code, and its tests, `test_theory.py`, hold them to rounding.
 - Figure 15, the Transformer needs less memory than KDE: `scaling.py` among the benchmarks measures time and
   peak memory, of a kernel estimate in chunks, too.
 - Section 3, one backbone for density and score improves accuracy and sample efficiency: not tested; it would
@@ -86,7 +88,6 @@ def page_of(folder: Path) -> str:
     """The page as text."""
     overview = [["experiment", "in the paper", "rows", "claims of the paper", "worse lines", "minutes"]]
     sections = []
-    times = minutes_of(folder)
     for name in NAMES:
         experiment = find(name)
         rows = experiment.ledger(folder).rows()
@@ -97,9 +98,8 @@ def page_of(folder: Path) -> str:
         lines = sum(not math.isnan(line.found.get(OURS, math.nan)) for line in summary.lines)
         worse = f"{len(summary.worse(OURS_LABEL))} of {lines}"
         link = f"[`{name}`](#{_anchor(experiment.title)})"
-        minutes = (times.get(name) or {}).get("minutes", math.nan)
-        cells = [link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse, number(minutes)]
-        overview.append(cells)
+        cells = [link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse]
+        overview.append([*cells, number(_taken(folder, name, len(rows)).get("minutes", math.nan))])
         sections.append(_section(experiment, summary, folder, len(rows)))
     notes = [QUICK_NOTE] if any(run.sizes == QUICK for run in read_runs(folder).values()) else []
     table = _markdown(overview, left=(0, 1, 3))
@@ -118,7 +118,7 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
         if experiment.source.startswith("Figure"):
             rows = [_read_off(header, row) for row in rows]
         parts += [f"{summary.unit[0].upper()}{summary.unit[1:]}:", "", *_markdown([header, *rows]), ""]
-    worse = summary.worse(OURS_LABEL)
+    worse = [*summary.worse(OURS_LABEL), *summary.core_worse()]
     if worse:
         parts += ["Where we are worse:", "", *(f"- {_escape(sentence)}" for sentence in worse), ""]
     if summary.claims:
@@ -130,11 +130,17 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
     used = [runs[run] for run in experiment.ledger(folder).runs() if run in runs]
     where = "; ".join(f"{run.commit} on {run.machine}" for run in used)
     file = f"{experiment.name}.csv"
-    parts += [
-        f"{count} measurements in [{file}]({folder.name}/{file}), made at {where or 'an unknown commit'}.",
-        "",
-    ]
-    return "\n".join(parts)
+    told = f"{count} measurements in [{file}]({folder.name}/{file}), made at {where or 'an unknown commit'}"
+    if taken := _taken(folder, experiment.name, count):
+        workers = int(taken["workers"])
+        told += f"; all in {number(taken['minutes'])} minutes, on {workers} process{'es' * (workers > 1)}"
+    return "\n".join([*parts, f"{told}.", ""])
+
+
+def _taken(folder: Path, name: str, count: int) -> dict[str, float]:
+    """How long an experiment took from nothing; empty if that is not known of as many rows."""
+    found = minutes_ledger(folder).get(name) or {}
+    return found if found.get("rows") == count else {}
 
 
 def _read_off(header: Sequence[str], row: Sequence[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 Every line of a results file names its run, six digits; `runs.csv` in the same folder says which commit of
 the project and which kind of machine that was, and whether the sizes were full or those of ``--quick``: a
-folder holds one kind only.  No names of hosts, users or paths.
+folder holds one kind only.  `minutes.csv` says how long an experiment took that was measured from nothing.
+No names of hosts, users or paths.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +21,21 @@ import torch
 
 import discoformer
 from discoformer.checks import DataError
+from discoformer.experiments.ledger import Ledger
 from discoformer.io import replacing
 
-__all__ = ["QUICK", "RUNS", "Run", "check_sizes", "commit", "machine", "read_runs", "record_run"]
+__all__ = [
+    "QUICK",
+    "RUNS",
+    "Run",
+    "check_sizes",
+    "commit",
+    "machine",
+    "minutes_ledger",
+    "read_runs",
+    "record_minutes",
+    "record_run",
+]
 
 RUNS = "runs.csv"
 FULL, QUICK = "full", "quick"
@@ -96,6 +110,18 @@ def read_runs(folder: Path) -> dict[str, Run]:
         return {}
     with path.open(newline="", encoding="utf-8") as file:
         return {line.pop("run"): Run(**line) for line in csv.DictReader(file)}
+
+
+def minutes_ledger(folder: Path, run: str = "") -> Ledger:
+    """How long experiments took from nothing: the rows that were measured, the processes, the minutes."""
+    return Ledger(folder / "minutes.csv", ("experiment",), ("rows", "workers", "minutes"), run)
+
+
+def record_minutes(folder: Path, experiment: str, taken: Mapping[str, float], run: str) -> None:
+    """Keep how long an experiment took, in place of what was known."""
+    ledger = minutes_ledger(folder, run)
+    ledger.forget(lambda key: key["experiment"] == experiment)
+    ledger.add([experiment], taken)
 
 
 def _git(*arguments: str) -> str:

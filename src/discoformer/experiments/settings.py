@@ -113,18 +113,13 @@ def gmm_setting(
 
 
 def measure_errors(method: Method, case: Case, label: str) -> dict[str, float]:
-    """Errors of one fit, by the names of `ERRORS`; infinite if there is none, and a line says so.
-
-    Not NaN: that is what was not measured, and leaves a claim open, where a failed fit must not.
-    """
+    """Errors of one fit, by the names of `ERRORS`; if there is none, those of a `failure`."""
     start = time.perf_counter()
     try:
         with torch.no_grad():
             estimate = method.fit(case.context).estimate(case.queries)
     except DataError as error:
-        print(f"{label}: failed: {error}", file=sys.stderr)
-        square = float(case.truth.score.square().sum())  # finite, so that ratios are infinite too
-        return dict.fromkeys(ERRORS, math.inf) | {"score_square": square}
+        return failure(case, label, error)
     seconds = time.perf_counter() - start
     errors = Errors()
     errors.add(estimate, case.truth)
@@ -135,6 +130,16 @@ def measure_errors(method: Method, case: Case, label: str) -> dict[str, float]:
         "log_density_mse": errors.log_density_mse,
         "seconds": seconds,
     }
+
+
+def failure(case: Case, label: str, error: DataError) -> dict[str, float]:
+    """Infinite errors, and a line that says why.
+
+    Not NaN: that is what was not measured, and leaves a claim open, where a failed fit must not.
+    """
+    print(f"{label}: failed: {error}", file=sys.stderr)
+    square = float(case.truth.score.square().sum())  # finite, so that ratios are infinite too
+    return dict.fromkeys(ERRORS, math.inf) | {"score_square": square}
 
 
 def score_jobs(

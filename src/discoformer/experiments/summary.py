@@ -103,14 +103,22 @@ class Summary:
         others = (PUBLISHED, CORE, *self.rivals) if self.rivals else (PUBLISHED,)
         for line in self.lines:
             mine = self._value(line, OURS)
-            better = [
-                f"{name} has {number(line.found[name])}{self._reason(name)}"
-                for name in others
-                if self._value(line, name) < mine
-            ]
+            better = [name for name in others if self._value(line, name) < mine]
             if better:
-                listed = ", ".join(better[:-1]) + " and " * (len(better) > 1) + better[-1]
-                sentences.append(f"{line.what}: {ours} has {number(mine)}; {listed}.")
+                first, *rest = _apart([mine, *(line.found[name] for name in better)])
+                told = [f"{n} has {text}{self._reason(n)}" for n, text in zip(better, rest, strict=True)]
+                listed = ", ".join(told[:-1]) + " and " * (len(told) > 1) + told[-1]
+                sentences.append(f"{line.what}: {ours} has {first}; {listed}.")
+        return sentences
+
+    def core_worse(self) -> list[str]:
+        """A sentence for every line where the paper's core is worse here than published."""
+        sentences = []
+        for line in self.lines:
+            values = [self._value(line, name) for name in (CORE, PUBLISHED)]
+            if values[0] > values[1]:
+                core, published = _apart(values)
+                sentences.append(f"{line.what}: {CORE} has {core} here; {PUBLISHED} has {published}.")
         return sentences
 
     def _ratio(self, line: Line) -> str:
@@ -185,8 +193,8 @@ def least(*values: float) -> float:
     return min((value for value in values if not math.isnan(value)), default=math.nan)
 
 
-def number(value: float) -> str:
-    """Three digits; a dash for what was not measured.
+def number(value: float, digits: int = 3) -> str:
+    """A few digits; a dash for what was not measured.
 
     >>> number(1234.5), number(0.01234), number(5.6e-31), number(math.nan)
     ('1234', '0.0123', '5.6e-31', '–')
@@ -194,10 +202,23 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "–"
     if value == 0 or 1e-3 <= abs(value) < 1000:
-        return f"{value:.3g}"
+        return f"{value:.{digits}g}"
     if 1000 <= abs(value) < 1e6:
         return f"{value:.0f}"
-    return f"{value:.1e}"
+    return f"{value:.{digits - 2}e}"
+
+
+def _apart(values: Sequence[float]) -> list[str]:
+    """Numbers as text, the first with as many digits as tell it from all others.
+
+    >>> _apart([1.2345, 1.2341, 0.5])
+    ['1.2345', '1.2341', '0.5']
+    """
+    for digits in range(3, 8):
+        first, *rest = (number(value, digits) for value in values)
+        if first not in rest:
+            break
+    return [first, *rest]
 
 
 def slope(points: Mapping[float, float]) -> float:

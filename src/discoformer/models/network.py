@@ -7,6 +7,7 @@ back by the exact change of variables.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +21,7 @@ from discoformer.frames import FRAMES, Frame
 if TYPE_CHECKING:
     from discoformer.scale.stream import Stream
 
-__all__ = ["Core", "Network", "NetworkField"]
+__all__ = ["Core", "Network", "NetworkField", "TorchMethod"]
 
 
 class Core(Protocol):
@@ -59,20 +60,8 @@ class NetworkField(Field):
         )
 
 
-class Network(nn.Module, Method):
-    """A core in a frame, as a torch module and as a method of the spine.
-
-    Parameters
-    ----------
-    core : a torch module with `encode` and `read`
-    frame : name of a frame in `discoformer.frames.FRAMES`
-    """
-
-    def __init__(self, core: nn.Module, frame: str) -> None:
-        super().__init__()
-        self.core: Any = core
-        self.frame_name = frame
-        self.frame = FRAMES[frame]
+class TorchMethod(nn.Module, Method):
+    """A method of the spine that is a torch module: it digests a context once, to be read anywhere."""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -91,6 +80,25 @@ class Network(nn.Module, Method):
     def forward(self, context: Tensor, queries: Tensor, weights: Tensor | None = None) -> Estimate[Tensor]:
         """`encode` and `read` in one call."""
         return self.read(self.encode(context, weights), queries)
+
+    @abstractmethod
+    def _fit(self, context: Tensor, weights: Tensor | None) -> NetworkField: ...
+
+
+class Network(TorchMethod):
+    """A core in a frame.
+
+    Parameters
+    ----------
+    core : a torch module with `encode` and `read`
+    frame : name of a frame in `discoformer.frames.FRAMES`
+    """
+
+    def __init__(self, core: nn.Module, frame: str) -> None:
+        super().__init__()
+        self.core: Any = core
+        self.frame_name = frame
+        self.frame = FRAMES[frame]
 
     def for_few_rows(self) -> Network:
         """The same core in the frame that asks for nothing but a spread in every column."""

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from discoformer.checks import DataError, check_context, check_untracked, check_weights
-from discoformer.fields import Estimate, Method
+from discoformer.checks import DataError, check_untracked
 from discoformer.frames import Frame, Standardize
 from discoformer.models.consolidate import DEAD, consolidate, converge, drop_dead, widen
 from discoformer.models.folds import Part, by_radius, hold_out
 from discoformer.models.landmarks import even_ranks
 from discoformer.models.mixture_field import MixtureField
-from discoformer.models.network import Network
+from discoformer.models.network import Network, TorchMethod
 from discoformer.models.sample import InMemory, Sample
 from discoformer.models.student import StudentMixture
 from discoformer.scale.threads import team
@@ -49,7 +48,7 @@ _CROWDED = 64  # columns beyond which clusters do not show in whitened coordinat
 _ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
 
 
-class Stack(nn.Module, Method):
+class Stack(TorchMethod):
     """Mixture networks combined by stacking.
 
     Parameters
@@ -73,24 +72,6 @@ class Stack(nn.Module, Method):
             raise DataError(f"{folds} fold(s): give at least 2, one to hold out and one to fit")
         self.members = cast("list[Network]", nn.ModuleList(members))
         self.folds = folds
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Floating type of the weights, and of the arithmetic."""
-        return next(self.parameters()).dtype
-
-    def encode(self, context: Tensor, weights: Tensor | None = None) -> MixtureField:
-        """Digest a context (..., n, d) once, to be read at any number of queries."""
-        points = check_context(context).to(self.dtype)
-        return self._fit(points, check_weights(weights, points))
-
-    def read(self, field: MixtureField, queries: Tensor) -> Estimate[Tensor]:
-        """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d)."""
-        return field.estimate(queries)
-
-    def forward(self, context: Tensor, queries: Tensor, weights: Tensor | None = None) -> Estimate[Tensor]:
-        """`encode` and `read` in one call."""
-        return self.read(self.encode(context, weights), queries)
 
     def for_few_rows(self) -> Stack:
         """The stack of what its members use instead."""
