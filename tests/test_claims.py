@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,9 @@ def test_summary_says_where_ours_is_worse() -> None:
         "(a network for this dimension alone)."
     ]
     assert close.core_worse() == ["small: paper's core has 1.2345 here; published has 1.2341."]
+    (told,) = replace(close, caveat="of other data").core_worse()
+    assert told == "small: paper's core has 1.2345 here; published has 1.2341 (of other data)."
+    assert "published has 1.234 (of other data) and" in replace(close, caveat="of other data").worse("x")[0]
 
 
 def test_the_core_and_steeper_slopes_count_where_there_are_rivals() -> None:
@@ -312,6 +316,7 @@ def test_stability_is_a_change_that_falls_with_n(power: float) -> None:
     found = {line.what: line.found[OURS] for line in summary.lines}
     assert found["d=2, n=1024, usual"] == pytest.approx(1024**power / 2)
     assert found["d=2, n=1024, largest"] == pytest.approx(3 * 1024**power / 2)
+    assert found["d=10, slope, largest"] == pytest.approx(power)
     assert [claim.holds for claim in summary.claims] == [power == -1.0] * 2
 
 
@@ -323,9 +328,9 @@ def test_one_point_moves_a_mean_by_its_share() -> None:
             center = context.mean(0).unsqueeze(0)
             return LocationScaleMixture(torch.ones(1).double(), center, torch.ones_like(center))
 
-    setting, fresh = (gmm_setting("diagonal", 2, 200, fresh=count) for count in (None, stability.TRIALS))
-    found = stability.measure(setting, fresh, Contestant("mean", "mean", Mean()), 3)
-    sample, new = setting.draw(3).context, fresh.draw(3).queries
+    setting = gmm_setting("diagonal", 2, 200, fresh=stability.TRIALS)
+    found = stability.measure(setting, Contestant("mean", "mean", Mean()), 3)
+    sample, new, _ = setting.draw(3)
     old = sample[stability.WATCHED : stability.WATCHED + stability.TRIALS]
     moved = (new - old).norm(dim=-1) / 200
     assert found["largest"] == pytest.approx(float(moved.max()))

@@ -99,7 +99,7 @@ def test_runs_and_goes_on_where_it_stopped(
     (kept,) = minutes_ledger(out).rows()
     assert kept.key["experiment"] == name
     assert kept.values["rows"] == len(rows) and kept.values["workers"] == 1
-    assert "minutes, on 1 process.\n" in (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert " min, on 1 process.\n" in (tmp_path / "results.md").read_text(encoding="utf-8")
 
     measured = (out / f"{name}.csv").read_text()
     monkeypatch.setattr(Ledger, "add", lambda *_: pytest.fail("measured again"))
@@ -148,13 +148,17 @@ def test_minutes_are_those_of_the_last_whole_run_of_these_rows(tmp_path: Path, m
     arguments = ("quiver", "--quick", "--model", model_path, "--out", out)
     reproduce(*arguments, "--seeds", 3)
     record_minutes(out, "quiver", {"rows": 1, "workers": 7, "minutes": 9.5}, "abc")
-    assert "9.5 minutes" not in page_of(out), "the time of other rows"
+    assert "9.5 min" not in page_of(out), "the time of other rows"
+    count = len(find("quiver").ledger(out))
+    record_minutes(out, "quiver", {"rows": count, "workers": 7, "minutes": 9.5}, "abc")
+    assert "9.5 min" not in page_of(out), "the time of another run"
+    record_minutes(out, "quiver", {"rows": 1, "workers": 7, "minutes": 9.5}, "abc")
     reproduce(*arguments, "--seeds", 4)
     assert minutes_ledger(out).get("quiver") == {"rows": 1, "workers": 7, "minutes": 9.5}, "no whole run"
     (out / "quiver.csv").unlink()
     reproduce(*arguments)
     (kept,) = minutes_ledger(out).rows()
-    assert kept.values["workers"] == 1 and f"all in {number(kept.values['minutes'])} minutes" in page_of(out)
+    assert kept.values["workers"] == 1 and f"all in {number(kept.values['minutes'])} min" in page_of(out)
 
 
 def test_a_job_of_several_rows_fills_in_the_one_that_is_missing(tmp_path: Path, model_path: Path) -> None:

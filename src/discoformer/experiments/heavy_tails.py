@@ -224,7 +224,7 @@ def summary(rows: Rows, ours: str) -> Summary:
         "that the paper's core was adapted to)",
         lines,
         claims,
-        reasons={PUBLISHED: "the paper's scale and seeds are not known: compare the KDE columns"},
+        caveat="the paper's scale and seeds are not known: compare the KDE columns",
     )
 
 

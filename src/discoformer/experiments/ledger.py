@@ -157,6 +157,11 @@ class Ledger:
         """All measurements."""
         return Rows(Row(dict(zip(self.keys, k, strict=True)), v) for k, (v, _) in self._lines.items())
 
+    def run_of(self, *key: object) -> str | None:
+        """What the column ``run`` says of a measurement, None if it has not been made."""
+        line = self._lines.get(tuple(map(str, key)))
+        return None if line is None else line[1]
+
     def runs(self) -> list[str]:
         """The different entries of the column ``run``."""
         return list(dict.fromkeys(run for _, run in self._lines.values()))

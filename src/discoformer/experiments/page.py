@@ -33,6 +33,7 @@ files in `{folder}/`; `discoformer reproduce NAME` measures what is missing in o
 - *GMM-BIC*: scikit-learn's Gaussian mixture, the number of components by BIC; the paper has no such rival.
   Scales are diagonal for mixtures along the axes, else full; on heavy tails and in d = 100 the better of both
 - *ratio*: the default over the best rival measured here, the paper's core aside; below one is better
+- *worse lines*: where the default is worse than the published number, the paper's core or a rival
 - *minutes*: of `discoformer reproduce NAME` from nothing; a dash where its rows were not measured in one run
 
 Our training of the paper's core differs from the paper's in ways that decide some verdicts:
@@ -99,7 +100,7 @@ def page_of(folder: Path) -> str:
         worse = f"{len(summary.worse(OURS_LABEL))} of {lines}"
         link = f"[`{name}`](#{_anchor(experiment.title)})"
         cells = [link, experiment.source, str(len(rows)), _verdicts(summary.claims), worse]
-        overview.append([*cells, number(_taken(folder, name, len(rows)).get("minutes", math.nan))])
+        overview.append([*cells, number(_taken(experiment, folder).get("minutes", math.nan))])
         sections.append(_section(experiment, summary, folder, len(rows)))
     notes = [QUICK_NOTE] if any(run.sizes == QUICK for run in read_runs(folder).values()) else []
     table = _markdown(overview, left=(0, 1, 3))
@@ -131,16 +132,18 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
     where = "; ".join(f"{run.commit} on {run.machine}" for run in used)
     file = f"{experiment.name}.csv"
     told = f"{count} measurements in [{file}]({folder.name}/{file}), made at {where or 'an unknown commit'}"
-    if taken := _taken(folder, experiment.name, count):
+    if taken := _taken(experiment, folder):
         workers = int(taken["workers"])
-        told += f"; all in {number(taken['minutes'])} minutes, on {workers} process{'es' * (workers > 1)}"
+        told += f"; all in {number(taken['minutes'])} min, on {workers} process{'es' * (workers > 1)}"
     return "\n".join([*parts, f"{told}.", ""])
 
 
-def _taken(folder: Path, name: str, count: int) -> dict[str, float]:
-    """How long an experiment took from nothing; empty if that is not known of as many rows."""
-    found = minutes_ledger(folder).get(name) or {}
-    return found if found.get("rows") == count else {}
+def _taken(experiment: Experiment, folder: Path) -> dict[str, float]:
+    """How long an experiment took from nothing; empty if its rows are not those of that run."""
+    times, ledger = minutes_ledger(folder), experiment.ledger(folder)
+    found = times.get(experiment.name) or {}
+    same = found.get("rows") == len(ledger) and ledger.runs() == [times.run_of(experiment.name)]
+    return found if same else {}
 
 
 def _read_off(header: Sequence[str], row: Sequence[str]) -> list[str]:

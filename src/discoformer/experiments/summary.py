@@ -74,6 +74,7 @@ class Summary:
     rivals : columns that ours is compared with, besides the published one and the paper's core; where there
         are none, ours is compared with the published one alone
     reasons : by column, why it may win, for the sentence that says so
+    caveat : why the published numbers may not be comparable at all
     floor : numbers up to here count as zero, being rounding
     """
 
@@ -82,6 +83,7 @@ class Summary:
     claims: Sequence[Claim] = ()
     rivals: Sequence[str] = (KDE, GMM)
     reasons: Mapping[str, str] | None = None
+    caveat: str | None = None
     floor: float = 0.0
 
     def table(self, ours: str) -> tuple[list[str], list[list[str]]]:
@@ -114,11 +116,12 @@ class Summary:
     def core_worse(self) -> list[str]:
         """A sentence for every line where the paper's core is worse here than published."""
         sentences = []
+        told = f" ({self.caveat})" if self.caveat else ""
         for line in self.lines:
             values = [self._value(line, name) for name in (CORE, PUBLISHED)]
             if values[0] > values[1]:
                 core, published = _apart(values)
-                sentences.append(f"{line.what}: {CORE} has {core} here; {PUBLISHED} has {published}.")
+                sentences.append(f"{line.what}: {CORE} has {core} here; {PUBLISHED} has {published}{told}.")
         return sentences
 
     def _ratio(self, line: Line) -> str:
@@ -134,7 +137,7 @@ class Summary:
         return 0.0 if abs(value) <= self.floor else value
 
     def _reason(self, name: str) -> str:
-        reason = {CORE: _CORE_REASON, **(self.reasons or {})}.get(name)
+        reason = {CORE: _CORE_REASON, PUBLISHED: self.caveat, **(self.reasons or {})}.get(name)
         return f" ({reason})" if reason else ""
 
 
@@ -204,7 +207,7 @@ def number(value: float, digits: int = 3) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1000:
         return f"{value:.{digits}g}"
     if 1000 <= abs(value) < 1e6:
-        return f"{value:.0f}"
+        return f"{value:.{max(0, digits - 4)}f}"
     return f"{value:.{digits - 2}e}"
 
 

@@ -112,9 +112,7 @@ def summary(rows: Rows, ours: str) -> Summary:
         "mean squared error (the paper's core is `ablation-whiten`, a small training for this table)",
         lines,
         claims,
-        reasons={
-            PUBLISHED: "the paper does not give the ranges of its scales, and score errors go with 1/scale^2"
-        },
+        caveat="the paper does not give the ranges of its scales, and score errors go with 1/scale^2",
     )
 
 
