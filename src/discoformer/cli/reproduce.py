@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 
 __all__ = ["make_parser", "run"]
@@ -76,9 +75,7 @@ def run(args: argparse.Namespace) -> None:
         networks = Networks(args.model)
         for experiment in experiments:
             context = experiment.context(folder, networks, quick=args.quick, seeds=args.seeds)
-            started = time.monotonic()
-            measured = reproduce(experiment, context, workers)
-            minutes = (time.monotonic() - started) / 60
+            measured, minutes = reproduce(experiment, context, workers)
             rows = experiment.ledger(folder).rows()
             tell(experiment, experiment.summary(rows, networks.label), networks.label)
             counts = f"{measured} measured, {len(rows) - measured} were there"

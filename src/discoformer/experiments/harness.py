@@ -111,8 +111,8 @@ class Experiment:
         return Ledger(folder / f"{self.name}.csv", self.keys, self.values, run="")
 
 
-def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int:
-    """Measure what is missing and draw the figure; returns the number of rows that were measured.
+def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> tuple[int, float]:
+    """Measure what is missing and draw the figure; returns how many rows were measured, and the minutes.
 
     With several ``workers`` jobs run on processes of their own, except where an experiment measures times.
     How long it took is kept if nothing was there before.
@@ -140,11 +140,11 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> int
         shutil.rmtree(context.scratch)
     if experiment.figure is not None:
         _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
+    minutes = round((time.monotonic() - started) / 60, 2)
     if anew and missing:
-        minutes = round((time.monotonic() - started) / 60, 2)
         taken = {"rows": len(ledger), "workers": workers if several else 1, "minutes": minutes}
         record_minutes(context.folder, experiment.name, taken, ledger.run or "")
-    return len(ledger) - before
+    return len(ledger) - before, minutes
 
 
 def _here(jobs: Sequence[Job], numbers: Sequence[int]) -> Iterator[tuple[Job, Sequence[Values]]]:
