@@ -113,3 +113,17 @@ def test_identity_changes_nothing() -> None:
     frame = Identity().fit(x)
     assert torch.equal(frame.normalize(x), x)
     assert torch.equal(frame.log_det, torch.zeros(2, dtype=x.dtype))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 10])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_canonical_frame_reads_a_sample_and_its_affine_images_alike(dim: int, weighted: bool) -> None:
+    generator = torch.Generator().manual_seed(dim)
+    x = torch.randn(200, dim, generator=generator, dtype=torch.float64).exp()
+    weights = torch.rand(200, generator=generator, dtype=torch.float64) if weighted else None
+    weights = None if weights is None else weights / weights.sum()
+    matrix = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
+    frame, moved = (FRAMES["canonical"].fit(points, weights) for points in (x, x @ matrix - 7.0))
+    torch.testing.assert_close(frame.normalize(x), moved.normalize(x @ matrix - 7.0), rtol=0, atol=1e-8)
+    assert torch.linalg.slogdet(frame.matrix)[1] == pytest.approx(float(frame.log_det))
+    torch.testing.assert_close(frame.denormalize(frame.normalize(x)), x)

@@ -126,12 +126,12 @@ def test_gradients_are_clipped_and_steps_that_are_not_finite_left_out(
     assert trainer.running["norm"] > 1e-2
     norm = torch.cat([p.grad.flatten() for p in trainer.network.parameters() if p.grad is not None]).norm()
     torch.testing.assert_close(float(norm), 1e-3, rtol=1e-3, atol=0)
-    before, moved = parameters(trainer), trainer.optimizer.state_dict()["state"][0]["step"].clone()
+    before, moved = parameters(trainer), trainer.optimizers[0].state_dict()["state"][0]["step"].clone()
     loss = trainer.loss
     monkeypatch.setattr(trainer, "loss", lambda task: Loss(*(part * math.nan for part in loss(task))))
     trainer.train_step()
     assert torch.equal(parameters(trainer), before)
-    assert trainer.optimizer.state_dict()["state"][0]["step"] == moved
+    assert trainer.optimizers[0].state_dict()["state"][0]["step"] == moved
     assert trainer.step == 2
     assert trainer.running["skipped"] > 0
 
@@ -295,7 +295,7 @@ def test_a_resumed_run_keeps_its_recipe_but_for_its_length_and_reports(tmp_path:
         Trainer(other, tmp_path, resume=True)
     progress = {"step": 3, "seconds": 0.0, "running": {}}  # as older checkpoints have it
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, trainer.network, trainer.average, trainer.optimizer, progress)
+    save_checkpoint(path, trainer.network, trainer.average, trainer.optimizers, progress)
     assert Trainer(other, tmp_path, resume=True).step == 3
 
 

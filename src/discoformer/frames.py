@@ -20,6 +20,7 @@ from discoformer.fields import Estimate
 
 __all__ = [
     "FRAMES",
+    "Canonical",
     "Frame",
     "FrameKind",
     "FrameMoments",
@@ -156,7 +157,35 @@ class Whiten:
         )
 
 
-FRAMES: dict[str, FrameKind] = {"whiten": Whiten(), "standardize": Standardize(), "identity": Identity()}
+class Canonical:
+    """Whiten, then turn to axes that the sample itself names: exact affine equivariance for any core.
+
+    Whitened samples of x and of any affine image of x differ by an orthogonal map Q alone.  The kurtosis
+    axes, eigenvectors of E[|z|^2 z z'] (as in fourth-order blind identification), turn with Q, and third
+    moments fix their signs, so both samples read the same in these coordinates.  Where eigenvalues tie (a
+    sphere) or a third moment is zero any choice is made; the density is then still carried back exactly.
+    """
+
+    def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
+        white = Whiten().fit(context, weights)
+        z = white.normalize(context)
+        kurtosis = _second_moment(z * z.norm(dim=-1, keepdim=True), weights)
+        axes = torch.linalg.eigh(kurtosis)[1]
+        cubes = (z @ axes) ** 3
+        third = cubes.mean(-2) if weights is None else (weights.unsqueeze(-2) @ cubes).squeeze(-2)
+        axes = axes * torch.where(third.detach() < 0, -1.0, 1.0).to(axes).unsqueeze(-2)
+        return Frame(white.center, white.matrix @ axes, axes.mT @ white.inverse, white.log_det)
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        raise DataError("a canonical frame needs the sample in memory: fit to an array")
+
+
+FRAMES: dict[str, FrameKind] = {
+    "whiten": Whiten(),
+    "canonical": Canonical(),
+    "standardize": Standardize(),
+    "identity": Identity(),
+}
 
 
 def scaling_frame(center: Tensor, scale: Tensor) -> Frame:

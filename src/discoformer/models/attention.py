@@ -45,6 +45,8 @@ class AttentionConfig:
     layers, width, heads, feedforward : the paper's large model is 6, 256, 8, 1024
     dropout : on the residual branches, in training only
     lift : add a Gaussian kernel to every head, and its local likelihood to the stream
+    sized : let every head sharpen with n: its logits are multiplied by (n / 512)^b with a learned b, as the
+        best bandwidth of a kernel is a power of n
     """
 
     dim: int
@@ -54,6 +56,7 @@ class AttentionConfig:
     feedforward: int = 512
     dropout: float = 0.1
     lift: bool = False
+    sized: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,7 @@ class _Block(nn.Module):
         self.key_value = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
         self.kernel = KernelHeads(config.dim, config.heads, width, layer) if config.lift else None
+        self.size_power = nn.Parameter(torch.zeros(config.heads)) if config.sized else None
         self.feedforward_norm = nn.LayerNorm(width)
         self.feedforward = nn.Sequential(
             nn.Linear(width, config.feedforward), nn.GELU(), nn.Linear(config.feedforward, width)
@@ -239,15 +243,20 @@ class _Block(nn.Module):
             memory = (keys, values)
             if self.kernel is not None:
                 memory = self.kernel.remember(keys, values, points, places)
+        log_total = _log_total(memory, log_weights)
         attended, normalizers = attend(
-            self._queries(normed, places), *memory, log_weights, self.scale, normalize=self.kernel is not None
+            self._queries(normed, places, log_total),
+            *memory,
+            log_weights,
+            self.scale,
+            normalize=self.kernel is not None,
         )
         own = attended[..., : hidden.shape[-1] // self.heads]
         update = self.out(own.transpose(-3, -2).flatten(-2))
         local = None
         if self.kernel is not None and normalizers is not None:
             moments = attended[..., own.shape[-1] :]
-            gain, local = self.kernel(moments, normalizers, points, places, _log_total(memory, log_weights))
+            gain, local = self.kernel(moments, normalizers, points, places, log_total)
             update = update + gain
         hidden = hidden + self.dropout(update)
         hidden = hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden)))
@@ -255,7 +264,8 @@ class _Block(nn.Module):
 
     def attention_map(self, stream: Stream, points: Tensor, memory: Memory) -> Tensor:
         """Softmax weights (..., heads, m, n) of a stream at points (..., m, d)."""
-        query = self._queries(self.attention_norm(stream.hidden), self._places(points, stream))
+        places = self._places(points, stream)
+        query = self._queries(self.attention_norm(stream.hidden), places, _log_total(memory, None))
         return logits_of(query, memory[0], None, self.scale).softmax(-1)
 
     def _places(self, points: Tensor, stream: Stream) -> Tensor:
@@ -265,8 +275,11 @@ class _Block(nn.Module):
             return places
         return places + self.kernel.follow[:, None, None] * stream.local.shift
 
-    def _queries(self, normed: Tensor, places: Tensor) -> Tensor:
+    def _queries(self, normed: Tensor, places: Tensor, log_total: Tensor) -> Tensor:
         query = self._split(self.query(normed))
+        if self.size_power is not None:  # log_total is (..., 1, 1), query (..., heads, m, c)
+            log_ratio = log_total.unsqueeze(-1) - math.log(512)
+            query = query * (self.size_power[:, None, None] * log_ratio).exp()
         return query if self.kernel is None else self.kernel.ask(query, places, self.scale)
 
     def _split(self, tensor: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ def save_checkpoint(
     path: Path,
     network: nn.Module,
     average: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizers: list[torch.optim.Optimizer],
     progress: dict[str, Any],
 ) -> None:
     """Write the whole state of a run; ``progress`` is JSON (step, seconds, running means)."""
@@ -32,9 +32,10 @@ def save_checkpoint(
         tensors[f"network.{name}"] = tensor
     for name, tensor in average.state_dict().items():
         tensors[f"average.{name}"] = tensor
-    for parameter, state in optimizer.state.items():
-        for key, value in state.items():
-            tensors[f"optimizer.{key}.{names[id(parameter)]}"] = torch.as_tensor(value)
+    for optimizer in optimizers:
+        for parameter, state in optimizer.state.items():
+            for key, value in state.items():
+                tensors[f"optimizer.{key}.{names[id(parameter)]}"] = torch.as_tensor(value)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     save_file(
@@ -46,7 +47,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, network: nn.Module, average: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path, network: nn.Module, average: nn.Module, optimizers: list[torch.optim.Optimizer]
 ) -> dict[str, Any]:
     """Restore what `save_checkpoint` wrote, in place, and return the progress."""
     with safe_open(path, framework="pt") as file:
@@ -56,9 +57,11 @@ def load_checkpoint(
         module.load_state_dict(
             {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
         )
-    for name, parameter in network.named_parameters():
-        for key in ("step", "exp_avg", "exp_avg_sq"):
-            value = tensors.get(f"optimizer.{key}.{name}")
-            if value is not None:
-                optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
+    for optimizer in optimizers:
+        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+            for key in ("step", "exp_avg", "exp_avg_sq", "momentum_buffer"):
+                value = tensors.get(f"optimizer.{key}.{names[id(parameter)]}")
+                if value is not None:
+                    optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
     return progress

@@ -43,6 +43,7 @@ class Recipe:
     cycles : how often the ramps are run through, each time in an equal part of the steps: a run that ended
         while its error still fell goes on with one cycle more, from its last checkpoint
     lr, weight_decay, clip : AdamW and the gradient norm it is clipped to
+    hidden_lr : rate of Muon for the large matrices; None leaves them to AdamW
     average : decay of the weights' running average, which is what is validated and shipped
     seed : of the random start and of all draws
     start : name or path of weights to begin from instead of a random start
@@ -79,6 +80,7 @@ class Recipe:
     decay: int = 10_000
     cycles: int = 1
     lr: float = 2e-3
+    hidden_lr: float | None = None
     weight_decay: float = 1e-3
     clip: float = 1.0
     average: float = 0.999
@@ -159,6 +161,8 @@ def _check_numbers(recipe: Recipe) -> None:
     for key in _SHARES:
         if not 0 <= getattr(recipe, key) <= 1:
             raise DataError(f"{key} = {getattr(recipe, key)!r} must be between 0 and 1")
+    if recipe.hidden_lr is not None and not recipe.hidden_lr > 0:
+        raise DataError(f"hidden_lr = {recipe.hidden_lr!r} must be positive")
     if recipe.steps % recipe.cycles:
         raise DataError(f"{recipe.steps} steps are not {recipe.cycles} cycles of equal length")
 

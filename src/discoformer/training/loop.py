@@ -34,28 +34,29 @@ from discoformer.priors import GMMPrior, prior_from_config
 from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
 from discoformer.training.loss import Loss, task_loss
+from discoformer.training.optimizers import build_optimizers
 from discoformer.training.tasks import Task, draw_task, step_generator
 
-__all__ = ["Trainer", "learning_rate"]
+__all__ = ["Trainer", "schedule"]
 
 _FREE = {"steps", "cycles", "decay", "report_dims", "report_sizes"}  # what a resumed run may change
 
 
-def learning_rate(recipe: Recipe, step: int) -> float:
-    """Linear warm-up, constant, linear decay to a thousandth over the last ``decay`` steps, in every cycle.
+def schedule(recipe: Recipe, step: int) -> float:
+    """Factor of the learning rates: warm-up, constant, decay to a thousandth over the last ``decay`` steps.
 
-    >>> recipe = Recipe("x", {}, "whiten", {}, steps=1000, warmup=10, decay=500, lr=1.0)
-    >>> [round(learning_rate(recipe, step), 3) for step in (0, 9, 400, 750, 999)]
+    >>> recipe = Recipe("x", {}, "whiten", {}, steps=1000, warmup=10, decay=500)
+    >>> [round(schedule(recipe, step), 3) for step in (0, 9, 400, 750, 999)]
     [0.1, 1.0, 1.0, 0.5, 0.002]
     >>> recipe = dataclasses.replace(recipe, steps=2000, cycles=2)
-    >>> [round(learning_rate(recipe, step), 3) for step in (750, 999, 1000, 1400, 1999)]
+    >>> [round(schedule(recipe, step), 3) for step in (750, 999, 1000, 1400, 1999)]
     [0.5, 0.002, 0.1, 1.0, 0.002]
     """
     length = recipe.steps // recipe.cycles
     step %= length
     rise = min(1.0, (step + 1) / max(1, recipe.warmup))
     fall = min(1.0, (length - step) / max(1, recipe.decay))
-    return recipe.lr * min(rise, max(fall, 1e-3))
+    return min(rise, max(fall, 1e-3))
 
 
 class Trainer:
@@ -96,9 +97,7 @@ class Trainer:
                 raise DataError(f"start: {recipe.start} is of another core: {reason}") from None
         self.network.to(self.device)
         self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
-        self.optimizer = torch.optim.AdamW(
-            self.network.parameters(), lr=recipe.lr, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
-        )
+        self.optimizers = build_optimizers(self.network, recipe)
         self.step = 0
         self.seconds = 0.0
         self.stopping = False
@@ -113,17 +112,19 @@ class Trainer:
         torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
         generator = step_generator(self.recipe.seed, self.rank, self.step)
         task = draw_task(self.recipe, self.prior, generator).to(self.device)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.recipe, self.step)
+        factor = schedule(self.recipe, self.step)
+        for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
+            group["lr"] = group["initial_lr"] * factor
         self.network.train()
         loss = self.loss(task)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.network.zero_grad(set_to_none=True)
         loss.total.backward()
         self._average_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         finite = bool(torch.isfinite(norm))
         if finite:
-            self.optimizer.step()
+            for optimizer in self.optimizers:
+                optimizer.step()
             self._move_average()
         self._record(loss, float(norm), finite)
         self.step += 1
@@ -238,7 +239,7 @@ class Trainer:
         recipe = dataclasses.asdict(self.recipe)
         progress = {"step": self.step, "seconds": self.seconds, "running": self.running, "recipe": recipe}
         save_checkpoint(
-            self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizer, progress
+            self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizers, progress
         )
         save_model(self.average, self.card(), self.folder / "weights.safetensors")
 
@@ -248,7 +249,7 @@ class Trainer:
         if not path.exists():
             raise DataError(f"nothing to resume: no checkpoint in {self.folder}")
         try:
-            progress = load_checkpoint(path, self.network, self.average, self.optimizer)
+            progress = load_checkpoint(path, self.network, self.average, self.optimizers)
             self.step, self.seconds = progress["step"], progress["seconds"]
             self.running = progress["running"]
         except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
