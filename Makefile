@@ -29,8 +29,8 @@ clean:
 
 # torch goes first, in the version of constraints.txt: a range would let pip pick the newest build, gigabytes
 # of CUDA where a CPU build of this version is at hand.
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml paper/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,cli,train,bench,cluster,export,dev]'
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,cli,train,bench,cluster,export,dev]' -e ./paper
 	touch $@

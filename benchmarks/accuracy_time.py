@@ -22,10 +22,10 @@ import torch
 from common import SEED, Store, at_sample, make_parser, session
 from scaling import ATTENTION, BIC, MIXTURE, MODEL, OURS, available, find, image_folder, unfinished
 
-from discoformer.evaluation import gmm_datasets
-from discoformer.experiments.contestants import CORE_SIZE
-from discoformer.experiments.settings import measure_errors
-from discoformer.fields import Method
+from discoformer.core.fields import Method
+from discoformer.evaluation.known_truth import gmm_datasets
+from discoformer_paper.contestants import CORE_SIZE
+from discoformer_paper.settings import measure_errors
 
 NAMES = (MODEL, MIXTURE, ATTENTION, OURS, BIC)
 KEYS, VALUES = ("model", "threads", "method", "d", "n", "dataset"), ("score_error", "score_square", "seconds")

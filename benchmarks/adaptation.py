@@ -24,9 +24,9 @@ import torch
 from common import Session, Setting, make_parser, session
 from families import FAMILIES, draw
 
-from discoformer.adapt import adapt
-from discoformer.cli.show import track
 from discoformer.models.network import Network
+from discoformer.training.adapt import adapt
+from discoformer.views.terminal import track
 
 MODELS = ("attention-d2", "mixture", "mixture-gmm")
 STEPS, USUAL_STEPS = {"attention-d2": 4}, 8

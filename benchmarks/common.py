@@ -5,7 +5,7 @@ so an interrupted run goes on where it stopped.  What other methods do is kept i
 which new weights leave as it is; what networks do is kept in `results/models.csv`, where a network is
 known by its name and a fingerprint of its answers, so new weights are measured again.  The tables,
 `results/<table>.csv`, are made from the two.  Files, data sets and fingerprints are those of the
-experiments, `discoformer.experiments`.
+experiments, `discoformer_paper`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discoformer.cli.show import print_table, track
-from discoformer.comparison import PEERS, make_method
-from discoformer.experiments.contestants import fingerprint, model_label
-from discoformer.experiments.ledger import Ledger as Store
-from discoformer.experiments.settings import (
+from discoformer.core.fields import Method
+from discoformer.evaluation.held_out import PEERS, make_method
+from discoformer.views.terminal import print_table, track
+from discoformer_paper.contestants import fingerprint, model_label
+from discoformer_paper.ledger import Ledger as Store
+from discoformer_paper.settings import (
     KEYS,
     SEED,
     STEP,
@@ -37,7 +38,6 @@ from discoformer.experiments.settings import (
     gmm_setting,
     measure_errors,
 )
-from discoformer.fields import Method
 
 __all__ = [
     "RESULTS",

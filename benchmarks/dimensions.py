@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 from common import Session, best_peer, gmm_setting, make_parser, percent, ratio, session
 
-from discoformer.comparison import PEERS
-from discoformer.experiments.dimension_100 import DIM, SIZE, setting
+from discoformer.evaluation.held_out import PEERS
+from discoformer_paper.dimension_100 import DIM, SIZE, setting
 
 DIAGONAL, ROTATED = (16, 20, 32, 64), (32,)
 BIC = ("gmm-full", "gmm-diag")

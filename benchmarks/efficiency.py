@@ -29,10 +29,10 @@ import torch
 from common import SEED, Session, make_parser, seconds, session
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from discoformer.evaluation import gmm_datasets
+from discoformer.core.threads import ordered_map
+from discoformer.evaluation.known_truth import gmm_datasets
 from discoformer.models.network import Network
 from discoformer.models.registry import load_model
-from discoformer.scale.threads import ordered_map
 
 BAR_FRACTION, BAR_LATENCY = 0.3, 3.0
 _OPERATIONS = {torch.ops.aten.mm.default, torch.ops.aten.bmm.default, torch.ops.aten.addmm.default}

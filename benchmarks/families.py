@@ -40,8 +40,8 @@ from common import (
     session,
 )
 
-from discoformer.comparison import PEERS
-from discoformer.evaluation import Dataset
+from discoformer.evaluation.held_out import PEERS
+from discoformer.evaluation.known_truth import Dataset
 from discoformer.priors import (
     Banana,
     Distribution,

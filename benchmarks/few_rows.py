@@ -21,8 +21,8 @@ import torch
 from common import Session, make_parser, session
 from torch import Tensor
 
-from discoformer.cli.show import track
-from discoformer.evaluation import gmm_datasets
+from discoformer.evaluation.known_truth import gmm_datasets
+from discoformer.views.terminal import track
 
 SEED = 1_000_000  # of validation: a constant that is chosen here must not see the tests
 DIMS = (10, 20, 32)

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 
 from common import Pooled, Session, best_peer, gmm_setting, make_parser, percent, ratio, session
 
-from discoformer.comparison import PEERS
-from discoformer.experiments import large_n as large_n_table
+from discoformer.evaluation.held_out import PEERS
+from discoformer_paper import large_n as large_n_table
 
 SIZES = (256, 1024, 4096, 16_384)
 LARGE, BEHIND = SIZES[-1], 3.0  # here, peers that were so many times behind at the size before are left out

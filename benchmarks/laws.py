@@ -23,17 +23,17 @@ from dataclasses import replace
 import torch
 from common import SEED, Session, fingerprint, make_parser, model_label, session
 
-from discoformer.comparison import make_method
-from discoformer.evaluation import Dataset, Errors
-from discoformer.experiments.equivariance import (
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.evaluation.held_out import make_method
+from discoformer.evaluation.known_truth import Dataset, Errors
+from discoformer.priors import StudentT
+from discoformer_paper.equivariance import (
     DIMS,
     MAPS,
     PUBLISHED_ERRORS,
     equivariance_errors,
     trial_data,
 )
-from discoformer.fields import Estimate, Field, Method
-from discoformer.priors import StudentT
 
 EXACT, INTEGRAL, GRADIENT = 1e-8, 1e-3, 1e-8
 

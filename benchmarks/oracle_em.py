@@ -20,9 +20,9 @@ import torch
 from common import STEP, gmm_setting, make_parser, percent, session
 from sklearn.mixture import GaussianMixture
 
-from discoformer.evaluation import gmm_datasets
-from discoformer.experiments.settings import MODES
+from discoformer.evaluation.known_truth import gmm_datasets
 from discoformer.priors import GMMPrior, LocationScaleMixture
+from discoformer_paper.settings import MODES
 
 CELLS = ((2, 1024), (2, 4096), (10, 256), (10, 1024), (10, 4096), (16, 2048), (20, 2048), (32, 2048))
 PEER = "gmm-diag"

@@ -36,11 +36,11 @@ import torch
 from memory import peak_gigabytes
 
 from discoformer import DiScoFormer
-from discoformer.cli.show import print_table
-from discoformer.resolve import RangeWarning
-from discoformer.scale.answers import answers
+from discoformer.api.answers import answers
+from discoformer.data.writer import table_writer
+from discoformer.methods import RangeWarning
 from discoformer.scale.source import open_source
-from discoformer.scale.writer import table_writer
+from discoformer.views.terminal import print_table
 
 HEADER = ["model", "rows", "columns", "threads", "kind", "fit_s", "read_s", "peak_gb"]
 FAR, BAR_GB = 10**8, 3.0
@@ -130,9 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         stream(args.model, args.stream)
         return 0
     # Not above: what the fresh process does not need would count as its memory.
-    from discoformer.comparison import make_method
-    from discoformer.experiments.contestants import fingerprint, model_label
-    from discoformer.experiments.ledger import Ledger
+    from discoformer.evaluation.held_out import make_method
+    from discoformer_paper.contestants import fingerprint, model_label
+    from discoformer_paper.ledger import Ledger
 
     identity = f"{model_label(args.model)}@{fingerprint(make_method(args.model))}"
     largest = 20_000 if args.quick else args.rows

@@ -3,8 +3,8 @@
     python benchmarks/real_data.py            # all data sets, all peers, and a neural spline flow
     python benchmarks/real_data.py --quick    # iris, without the flow
 
-`discoformer.datasets` says which columns are used; `discoformer.comparison` how rows are held out.  Folds
-and split are those of `discoformer compare NAME`, so the numbers are those it prints.
+`discoformer.data.datasets` says which columns are used, `discoformer.evaluation.held_out` how rows are
+held out.  Folds and split are those of `discoformer compare NAME`, so the numbers are those it prints.
 Bar: the model is better than every peer on every data set.  Its lead over the best of them has the standard
 error of the difference row by row: rows are hard for both.  The flow (zuko, early-stopped, trained on every
 fold) stands beside them with its time.  The peers' numbers are kept in `real_data_peers.csv`, those of
@@ -20,9 +20,9 @@ from pathlib import Path
 
 from common import RESULTS, Session, Store, make_parser, session
 
-from discoformer.comparison import FLOW, PEERS, held_out_log_likelihood, make_method
-from discoformer.datasets import REAL, real_dataset
-from discoformer.io import replacing
+from discoformer.core.files import replacing
+from discoformer.data.datasets import REAL, real_dataset
+from discoformer.evaluation.held_out import FLOW, PEERS, held_out_log_likelihood, make_method
 
 PAGE = Path(__file__).parents[1] / "docs" / "real-data.md"
 BEGIN, END = "<!-- begin: benchmarks/results/real_data.csv -->\n", "<!-- end -->\n"

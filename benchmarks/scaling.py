@@ -44,8 +44,8 @@ from common import SEED, Session, Store, make_parser, session
 from memory import peak_gigabytes
 
 from discoformer.baselines import KDE, GaussianMixtureBIC
-from discoformer.comparison import make_method
-from discoformer.fields import Method
+from discoformer.core.fields import Method
+from discoformer.evaluation.held_out import make_method
 from discoformer.models.registry import list_models
 from discoformer.priors import GMMPrior
 

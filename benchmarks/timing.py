@@ -18,7 +18,7 @@ from common import SEED, Session, make_parser, seconds, session
 from scipy.stats import gaussian_kde
 
 from discoformer.baselines import GaussianMixtureBIC
-from discoformer.evaluation import gmm_datasets
+from discoformer.evaluation.known_truth import gmm_datasets
 
 
 def table(run: Session, size: int, dim: int, repeats: int) -> None:

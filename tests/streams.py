@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.models.mixture.stack import Stack
 from discoformer.models.registry import load_model
-from discoformer.models.stack import Stack
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from discoformer import adapt
-from discoformer.adapt import adapt_consistency, adapt_likelihood, consistency_loss
-from discoformer.checks import DataError
-from discoformer.models.attention import AttentionConfig, AttentionCore
-from discoformer.models.folds import by_radius, hold_out
-from discoformer.models.mixture import MixtureConfig, MixtureCore
+from discoformer.core.checks import DataError
+from discoformer.models.attention.core import AttentionConfig, AttentionCore
+from discoformer.models.mixture.core import MixtureConfig, MixtureCore
+from discoformer.models.mixture.folds import by_radius, hold_out
+from discoformer.models.mixture.stack import Stack
 from discoformer.models.network import Network
-from discoformer.models.stack import Stack
+from discoformer.training import adapt
+from discoformer.training.adapt import adapt_consistency, adapt_likelihood, consistency_loss
 
 LIFT = pytest.mark.parametrize("lift", [False, True])
 

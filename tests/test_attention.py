@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from discoformer.checks import DataError
-from discoformer.models import attention
-from discoformer.models import fused as fused_attention
-from discoformer.models.attention import AttentionConfig, AttentionCore
-from discoformer.models.fused import attend
+from discoformer.core.checks import DataError
+from discoformer.models.attention import core as attention
+from discoformer.models.attention import softmax as fused_attention
+from discoformer.models.attention.core import AttentionConfig, AttentionCore
+from discoformer.models.attention.softmax import attend
 
 LIFT = pytest.mark.parametrize("lift", [False, True])
 

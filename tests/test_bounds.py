@@ -9,8 +9,8 @@ import torch
 from scipy import integrate, stats
 
 from discoformer.baselines.kde import KDE
-from discoformer.bounds import Bounded, BoundedField, HalfLine, Interval, parse_bounds, to_line
-from discoformer.checks import DataError
+from discoformer.columns.bounds import Bounded, BoundedField, HalfLine, Interval, parse_bounds, to_line
+from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
 
 F64 = torch.float64

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from discoformer.checks import DataError, check_context, check_points, check_weights
+from discoformer.core.checks import DataError, check_context, check_points, check_weights
 
 POINTS = torch.zeros(3, 2, dtype=torch.float64)
 

@@ -10,8 +10,11 @@ import pytest
 import torch
 
 from discoformer import load_model
-from discoformer.checks import DataError
-from discoformer.experiments import (
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Field, Method
+from discoformer.models.network import Network
+from discoformer.priors import LocationScaleMixture
+from discoformer_paper import (
     attention_heads,
     attention_kde,
     dimension_100,
@@ -24,13 +27,10 @@ from discoformer.experiments import (
     score_vs_n,
     stability,
 )
-from discoformer.experiments.contestants import Contestant
-from discoformer.experiments.ledger import Ledger, Row, Rows
-from discoformer.experiments.settings import gmm_setting, measure_errors, seed_of
-from discoformer.experiments.summary import CORE, GMM, KDE, OURS, PUBLISHED, Line, Summary, every
-from discoformer.fields import Field, Method
-from discoformer.models.network import Network
-from discoformer.priors import LocationScaleMixture
+from discoformer_paper.contestants import Contestant
+from discoformer_paper.ledger import Ledger, Row, Rows
+from discoformer_paper.settings import gmm_setting, measure_errors, seed_of
+from discoformer_paper.summary import CORE, GMM, KDE, OURS, PUBLISHED, Line, Summary, every
 
 OUR_NAME = "default"
 

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 from discoformer.baselines.kde import KDE
 from discoformer.cli import estimate, main, sample
-from discoformer.io import FORMATS, Table, read_table, write_table
+from discoformer.columns.support import SupportWarning
+from discoformer.data.files import FORMATS, Table, read_table, write_table
 from discoformer.models.registry import load_model
-from discoformer.support import SupportWarning
 
 KERNEL = ("estimate", "--model", "kde")
 

@@ -14,11 +14,11 @@ from sklearn.model_selection import KFold
 
 from discoformer import DiScoFormer
 from discoformer.baselines import KDE, GaussianMixtureBIC
-from discoformer.bounds import Bounded
-from discoformer.checks import DataError
 from discoformer.cli import main
-from discoformer.comparison import PEERS, held_out_log_likelihood, make_method
-from discoformer.datasets import REAL, gmm_dataset, real_dataset
+from discoformer.columns.bounds import Bounded
+from discoformer.core.checks import DataError
+from discoformer.data.datasets import REAL, gmm_dataset, real_dataset
+from discoformer.evaluation.held_out import PEERS, held_out_log_likelihood, make_method
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from sklearn.mixture import GaussianMixture
 
-from discoformer.frames import Whiten
-from discoformer.models.consolidate import (
+from discoformer.core.frames import Whiten
+from discoformer.models.mixture.consolidate import (
     _cheapest,
     _costs,
     _merge,
@@ -14,8 +14,8 @@ from discoformer.models.consolidate import (
     drop_dead,
     widen,
 )
-from discoformer.models.sample import InMemory
-from discoformer.models.student import StudentMixture
+from discoformer.models.mixture.sample import InMemory
+from discoformer.models.mixture.student import StudentMixture
 from discoformer.priors import GMMPrior
 
 F64 = torch.float64

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from discoformer import resolve
+from discoformer import methods as resolve
 from discoformer.cli import main
+from discoformer.columns.support import SupportWarning
+from discoformer.methods import RangeWarning
 from discoformer.models import registry
-from discoformer.resolve import RangeWarning
-from discoformer.support import SupportWarning
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import discoformer
 from discoformer import KDE, DiScoFormer, estimate, functionals
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
 
 RNG = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def est(model_path: Path) -> DiScoFormer:
 # -- the contract of scikit-learn -------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::discoformer.resolve.RangeWarning")
+@pytest.mark.filterwarnings("ignore::discoformer.methods.RangeWarning")
 @pytest.mark.parametrize("model", ["network", "kde", pytest.param("default", marks=pytest.mark.slow)])
 def test_check_estimator(model: str, model_path: Path) -> None:
     """Every check of scikit-learn passes, none is excused; one does not run without SCIPY_ARRAY_API."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from discoformer.checks import DataError
-from discoformer.evaluation import Errors, gmm_datasets, measure
-from discoformer.fields import Estimate, Field, Method
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.evaluation.known_truth import Errors, gmm_datasets, measure
 from discoformer.priors import GMMPrior, LocationScaleMixture
 
 

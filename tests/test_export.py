@@ -12,17 +12,17 @@ import pytest
 import torch
 
 from discoformer import KDE
-from discoformer.bounds import everyday
-from discoformer.checks import DataError
 from discoformer.cli import main
-from discoformer.export import _PLAIN, export_network, export_read, run_exported
-from discoformer.fields import Estimate, Field
-from discoformer.frames import FRAMES
-from discoformer.io import Table, write_table
+from discoformer.columns.bounds import everyday
+from discoformer.columns.support import SupportWarning
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field
+from discoformer.core.frames import FRAMES
+from discoformer.data.files import Table, write_table
+from discoformer.export.programs import _PLAIN, export_network, export_read, run_exported
+from discoformer.export.readout import NetworkReadout, _fit_frame, make_readout
 from discoformer.models.network import Network
 from discoformer.models.registry import build_network, load_model
-from discoformer.readout import NetworkReadout, _fit_frame, make_readout
-from discoformer.support import SupportWarning
 
 FREE = (-math.inf, math.inf)
 
@@ -209,7 +209,7 @@ def test_a_file_that_answers_wrongly_does_not_take_its_place(
     model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = make_readout(load_model(model_path).fit(sample(seed=3)), torch.float64)
-    monkeypatch.setattr("discoformer.export.make_readout", lambda field, dtype: wrong)
+    monkeypatch.setattr("discoformer.export.programs.make_readout", lambda field, dtype: wrong)
     (tmp_path / "field.pt2").write_text("the old one")
     with pytest.raises(DataError, match="answers are off"):
         export_read(make_field("mixture", model_path), tmp_path / "field.pt2", probe=sample())

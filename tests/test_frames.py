@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from discoformer.checks import DataError
-from discoformer.frames import FRAMES, Identity, Standardize, Whiten, dependent_columns
+from discoformer.core.checks import DataError
+from discoformer.core.frames import FRAMES, Identity, Standardize, Whiten, dependent_columns
 from discoformer.priors import gaussian
 
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from discoformer.baselines.kde import KDE
 from discoformer.baselines.score_matching import ScoreMatching
 from discoformer.baselines.sdkde import AutogradScore
-from discoformer.checks import DataError
 from discoformer.cli import main
-from discoformer.fields import Estimate, Field, Method
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
 from discoformer.functionals import (
     entropy,
     fisher_information,

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discoformer.checks import DataError
-from discoformer.io import FORMATS, Table, read_sample, read_table, replacing, write_table
+from discoformer.core.checks import DataError
+from discoformer.core.files import replacing
+from discoformer.data.files import FORMATS, Table, read_sample, read_table, write_table
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from sklearn.neighbors import KernelDensity
 from discoformer.baselines import KDE, KDEField, oracle_bandwidth
 from discoformer.baselines import kernel_sums as sums_module
 from discoformer.baselines.kernel_sums import kernel_sums
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field
 
 RTOL = 1e-10
 RULES = ["scott", "scott-full", "silverman", "loo", "loo-full"]

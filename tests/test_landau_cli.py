@@ -9,7 +9,7 @@ import torch
 
 from discoformer import KDE
 from discoformer.cli import main
-from discoformer.io import read_table
+from discoformer.data.files import read_table
 from discoformer.particles import Calibrated, Landau, integrate, landau_start, maxwell_covariance
 from discoformer.particles.choices import ORACLES
 from discoformer.particles.figures import plot_relaxation

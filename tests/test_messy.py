@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discoformer import KDE, DiScoFormer
-from discoformer.checks import DataError
-from discoformer.functional import estimate
+from discoformer.api.estimate import estimate
+from discoformer.columns.support import Supported, SupportedField, SupportWarning
+from discoformer.core.checks import DataError
+from discoformer.methods import RangeWarning, resolve
+from discoformer.models.mixture.stack import Stack
 from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, load_model, save_model
-from discoformer.models.stack import Stack
-from discoformer.resolve import RangeWarning, resolve
-from discoformer.support import Supported, SupportedField, SupportWarning
 
 RNG = np.random.default_rng(0)
 
@@ -231,7 +231,7 @@ def test_units_change_the_log_density_by_the_jacobian(
         np.testing.assert_allclose(b.score * [1, scale, 1], a.score, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::discoformer.resolve.RangeWarning")
+@pytest.mark.filterwarnings("ignore::discoformer.methods.RangeWarning")
 @pytest.mark.parametrize(("scale", "shift"), [(1e9, 1.0), (1e-9, 1.0), (1.0, 1e9)])
 def test_units_change_the_log_density_of_the_shipped_default_by_the_jacobian(
     scale: float, shift: float

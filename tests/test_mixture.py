@@ -9,18 +9,24 @@ import torch
 from scipy import integrate, stats
 
 from discoformer import load_model
-from discoformer.checks import DataError
-from discoformer.evaluation import gmm_datasets
-from discoformer.frames import Whiten
-from discoformer.models import sample as sample_module
-from discoformer.models import student as student_module
-from discoformer.models.attend import slot_statistics
-from discoformer.models.landmarks import farthest_points
-from discoformer.models.lift import coefficients, lift, moment_matrix, natural_parameters
-from discoformer.models.mixture import MixtureConfig, MixtureCore
-from discoformer.models.mixture_field import MixtureField
+from discoformer.core.checks import DataError
+from discoformer.core.frames import Whiten
+from discoformer.evaluation.known_truth import gmm_datasets
+from discoformer.models.mixture import sample as sample_module
+from discoformer.models.mixture import student as student_module
+from discoformer.models.mixture.core import MixtureConfig, MixtureCore
+from discoformer.models.mixture.field import MixtureField
+from discoformer.models.mixture.landmarks import farthest_points
+from discoformer.models.mixture.lift import coefficients, lift, moment_matrix, natural_parameters
+from discoformer.models.mixture.slots import (
+    Slots,
+    log_density_of,
+    make_slots,
+    moments_of,
+    student_log_density,
+)
+from discoformer.models.mixture.statistics import slot_statistics
 from discoformer.models.network import Network
-from discoformer.models.slots import Slots, log_density_of, make_slots, moments_of, student_log_density
 from discoformer.priors import GMMPrior, LocationScaleMixture, StudentT
 
 F64 = torch.float64

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 from discoformer.baselines import BayesianMixture, GaussianMixtureBIC, SplineFlow
-from discoformer.checks import DataError
-from discoformer.fields import Method
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Method
 
 METHODS = {
     "full": GaussianMixtureBIC("full", components=range(1, 5)),

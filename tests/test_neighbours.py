@@ -8,8 +8,8 @@ import torch
 from scipy.special import digamma
 from torch import Tensor
 
-from discoformer.baselines.neighbours import knn_entropy, knn_kl_divergence
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
+from discoformer.functionals.neighbours import knn_entropy, knn_kl_divergence
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from discoformer import KDE, DataError
-from discoformer.frames import Whiten
+from discoformer.core.frames import Whiten
 from discoformer.particles import (
     SBTM,
     Blob,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from discoformer.baselines.kde import KDE, KDEField
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
-from discoformer.plots import MASSES, VIEWS, _levels, plot, plot_corner, plot_density, plot_outliers
+from discoformer.views.plots import MASSES, VIEWS, _levels, plot, plot_corner, plot_density, plot_outliers
 
 RNG = np.random.default_rng(0)
 

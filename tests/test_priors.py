@@ -10,8 +10,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import Field
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Field
 from discoformer.priors import (
     PRIORS,
     Affine,

@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from discoformer.checks import DataError
 from discoformer.cli import main
+from discoformer.core.checks import DataError
 from discoformer.models import registry
 from discoformer.models.registry import (
     Card,

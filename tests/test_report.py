@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from discoformer.baselines.kde import KDE
-from discoformer.bounds import Bounded
-from discoformer.checks import DataError
 from discoformer.cli import main
-from discoformer.comparison import held_out_log_likelihood
-from discoformer.io import Table, write_table
+from discoformer.columns.bounds import Bounded
+from discoformer.core.checks import DataError
+from discoformer.data.files import Table, write_table
+from discoformer.evaluation.held_out import held_out_log_likelihood
 from discoformer.models.registry import load_model
-from discoformer.report import effective_dimension, make_report
+from discoformer.views.report import effective_dimension, make_report
 
 RNG = np.random.default_rng(0)
 VALUES = np.column_stack([RNG.normal(size=(60, 2)), RNG.exponential(size=60), np.ones(60)])
@@ -161,7 +161,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_score_only_methods_are_refused() -> None:
-    from discoformer.fields import Estimate, Field, Method
+    from discoformer.core.fields import Estimate, Field, Method
 
     class Flat(Field):
         dim = 2

@@ -13,23 +13,23 @@ import torch
 
 from discoformer.baselines.mixtures import GaussianMixtureBIC
 from discoformer.cli import main
-from discoformer.comparison import PEERS
-from discoformer.experiments import (
+from discoformer.evaluation.held_out import PEERS
+from discoformer.methods import _load, resolve
+from discoformer.models import registry
+from discoformer.models.registry import Card, build_network, save_model
+from discoformer_paper import (
     NAMES,
     contestants,
     find,
     provenance,
 )
-from discoformer.experiments.contestants import Networks, fingerprint
-from discoformer.experiments.dimension_100 import DENSITY_ORACLE, ORACLE
-from discoformer.experiments.harness import open_folder
-from discoformer.experiments.ledger import Ledger, Rows
-from discoformer.experiments.page import page_of, page_path
-from discoformer.experiments.provenance import minutes_ledger, record_minutes
-from discoformer.experiments.summary import OURS, number
-from discoformer.models import registry
-from discoformer.models.registry import Card, build_network, save_model
-from discoformer.resolve import _load, resolve
+from discoformer_paper.contestants import Networks, fingerprint
+from discoformer_paper.dimension_100 import DENSITY_ORACLE, ORACLE
+from discoformer_paper.harness import open_folder
+from discoformer_paper.ledger import Ledger, Rows
+from discoformer_paper.page import page_of, page_path
+from discoformer_paper.provenance import minutes_ledger, record_minutes
+from discoformer_paper.summary import OURS, number
 
 ROOT = Path(__file__).parent.parent
 OUR_NAME = "whiten"  # of the file behind the fixture model_path

@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 from streams import EXACT, assert_same_field, points, stack
 
 from discoformer import DataError, DiScoFormer
-from discoformer.frames import FRAMES
-from discoformer.models import sample as sample_module
-from discoformer.models import stack as stack_module
-from discoformer.models.landmarks import even_ranks
+from discoformer.columns.support import SupportWarning
+from discoformer.core.frames import FRAMES
+from discoformer.core.progress import follow
+from discoformer.core.threads import ordered_map
+from discoformer.methods import RangeWarning
+from discoformer.models.mixture import sample as sample_module
+from discoformer.models.mixture import stack as stack_module
+from discoformer.models.mixture import stream as stream_module
+from discoformer.models.mixture.landmarks import even_ranks
+from discoformer.models.mixture.stream import Stream
 from discoformer.models.registry import load_model
-from discoformer.resolve import RangeWarning
 from discoformer.scale import ranks, source
-from discoformer.scale import stream as stream_module
-from discoformer.scale.progress import follow
 from discoformer.scale.ranks import rows_at_ranks, square_radius
 from discoformer.scale.source import ArraySource, NpySource, open_source
-from discoformer.scale.stream import Stream
 from discoformer.scale.survey import survey
-from discoformer.scale.threads import ordered_map
-from discoformer.support import SupportWarning
 
 # -- streamed is in memory --------------------------------------------------------------------
 

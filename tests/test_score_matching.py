@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from discoformer.baselines.score_matching import ScoreMatching, implicit_loss, sliced_loss
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 from discoformer.priors import gaussian
 
 LOSSES = ["implicit", "sliced"]

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from discoformer.baselines.kde import KDE
 from discoformer.baselines.sdkde import SDKDE, AutogradScore, sdkde_frame
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field, Method
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
 from discoformer.models.registry import build_network
 from discoformer.priors import LocationScaleMixture, gaussian
 

@@ -9,9 +9,9 @@ import torch
 
 from discoformer import KDE, load_model
 from discoformer.baselines.mixtures import GaussianMixtureBIC
-from discoformer.evaluation import gmm_datasets, measure
-from discoformer.experiments.contestants import fingerprint
+from discoformer.evaluation.known_truth import gmm_datasets, measure
 from discoformer.models.registry import list_models
+from discoformer_paper.contestants import fingerprint
 
 F64 = torch.float64
 ROOT = Path(__file__).parent.parent

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from discoformer.checks import DataError
-from discoformer.frames import Standardize
-from discoformer.models.attention import AttentionConfig, AttentionCore
-from discoformer.models.folds import Part, by_radius, hold_out
-from discoformer.models.lift import _pairs
-from discoformer.models.mixture import MixtureConfig, MixtureCore
+from discoformer.core.checks import DataError
+from discoformer.core.frames import Standardize
+from discoformer.models.attention.core import AttentionConfig, AttentionCore
+from discoformer.models.mixture.core import MixtureConfig, MixtureCore
+from discoformer.models.mixture.folds import Part, by_radius, hold_out
+from discoformer.models.mixture.lift import _pairs
+from discoformer.models.mixture.stack import Stack, combine, let_gain, stacking_weights
 from discoformer.models.network import Network
 from discoformer.models.registry import load_model
-from discoformer.models.stack import Stack, combine, let_gain, stacking_weights
 from discoformer.priors import GMMPrior
 
 F64 = torch.float64

@@ -8,8 +8,8 @@ from torch.autograd.functional import hessian, jacobian
 from discoformer.baselines import stein
 from discoformer.baselines.kde import KDE
 from discoformer.baselines.stein import CurlFreeIMQ, Gaussian, Kernel, NuMethod, SpectralStein, SteinGradient
-from discoformer.checks import DataError
-from discoformer.fields import Method
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Method
 from discoformer.priors import gaussian
 
 ROWS = 8  # of the samples that go through the definitions

@@ -9,9 +9,9 @@ from streams import EXACT, points
 
 from discoformer.cli import estimate as command
 from discoformer.cli import main
-from discoformer.io import FORMATS, Table, read_table, write_table
+from discoformer.data.files import FORMATS, Table, read_table, write_table
+from discoformer.data.writer import table_writer
 from discoformer.models.registry import load_model
-from discoformer.scale.writer import table_writer
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

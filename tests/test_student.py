@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from discoformer.models import student
-from discoformer.models.student import StudentMixture
+from discoformer.models.mixture import student
+from discoformer.models.mixture.student import StudentMixture
 
 
 class Largest(TorchDispatchMode):

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from sklearn.neighbors import KernelDensity
 
 from discoformer.baselines import KDE
-from discoformer.frames import Frame, Identity, Standardize, Whiten
-from discoformer.theory import (
+from discoformer.core.frames import Frame, Identity, Standardize, Whiten
+from discoformer_paper.theory import (
     attention_weights,
     frame_bandwidth,
     framed_kde,

@@ -15,9 +15,9 @@ import torch
 import torch.distributed as dist
 import yaml
 
-from discoformer.checks import DataError
 from discoformer.cli import main
-from discoformer.fields import Estimate
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate
 from discoformer.models.registry import load_model, read_card
 from discoformer.priors import GMMPrior
 from discoformer.training.checkpoint import save_checkpoint

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from discoformer.checks import DataError
 from discoformer.cli import main
-from discoformer.experiments import find, harness
-from discoformer.experiments.contestants import Networks
-from discoformer.experiments.ledger import Ledger
-from discoformer.experiments.workers import Answer, measure_on_workers
+from discoformer.core.checks import DataError
+from discoformer_paper import find, harness
+from discoformer_paper.contestants import Networks
+from discoformer_paper.ledger import Ledger
+from discoformer_paper.workers import Answer, measure_on_workers
 
 
 def reproduce(*arguments: object) -> int:

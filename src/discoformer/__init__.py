@@ -16,11 +16,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discoformer.api.estimate import estimate
+    from discoformer.api.estimator import DiScoFormer
     from discoformer.baselines.kde import KDE
-    from discoformer.checks import DataError
-    from discoformer.estimator import DiScoFormer
-    from discoformer.fields import Estimate, Field, Method
-    from discoformer.functional import estimate
+    from discoformer.core.checks import DataError
+    from discoformer.core.fields import Estimate, Field, Method
     from discoformer.models.registry import load_model
 
 __version__ = "0.1.0"
@@ -40,12 +40,12 @@ __all__ = [
 # Names load on first use (PEP 562), so that `discoformer --help` does not wait for torch.
 _HOMES = {
     "KDE": "discoformer.baselines.kde",
-    "DataError": "discoformer.checks",
-    "DiScoFormer": "discoformer.estimator",
-    "Estimate": "discoformer.fields",
-    "Field": "discoformer.fields",
-    "Method": "discoformer.fields",
-    "estimate": "discoformer.functional",
+    "DataError": "discoformer.core.checks",
+    "DiScoFormer": "discoformer.api.estimator",
+    "Estimate": "discoformer.core.fields",
+    "Field": "discoformer.core.fields",
+    "Method": "discoformer.core.fields",
+    "estimate": "discoformer.api.estimate",
     "load_model": "discoformer.models.registry",
 }
 

@@ -14,7 +14,7 @@ from discoformer.baselines.sdkde import SDKDE
 from discoformer.baselines.stein import NuMethod, SpectralStein, SteinGradient
 
 if TYPE_CHECKING:
-    from discoformer.baselines.neighbours import knn_entropy, knn_kl_divergence
+    from discoformer.functionals.neighbours import knn_entropy, knn_kl_divergence
 
 __all__ = [
     "KDE",
@@ -37,4 +37,4 @@ def __getattr__(name: str) -> Any:
     if name not in ("knn_entropy", "knn_kl_divergence"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # On first use: scipy.spatial is slow to import.
-    return getattr(import_module("discoformer.baselines.neighbours"), name)
+    return getattr(import_module("discoformer.functionals.neighbours"), name)

@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from discoformer.baselines.kernel_sums import kernel_sums, log_weights
-from discoformer.checks import DataError
-from discoformer.frames import Frame, FrameKind, Standardize, Whiten
+from discoformer.core.checks import DataError
+from discoformer.core.frames import Frame, FrameKind, Standardize, Whiten
 
 __all__ = ["RULES", "bandwidth_frame", "effective_size", "scaled_frame"]
 

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.extras import require
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import Frame, Standardize
+from discoformer.core.checks import DataError
+from discoformer.core.extras import require
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import Frame, Standardize
 
 __all__ = ["FlowField", "SplineFlow"]
 

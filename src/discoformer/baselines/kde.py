@@ -17,9 +17,9 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame
 from discoformer.baselines.kernel_sums import MEMORY, kernel_sums, log_weights
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import Frame
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import Frame
 
 __all__ = ["KDE", "KDEField"]
 

@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import Frame, Standardize
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import Frame, Standardize
 from discoformer.priors import LocationScaleMixture
 
 __all__ = ["BayesianMixture", "GaussianMixtureBIC", "GaussianMixtureField"]

@@ -12,8 +12,8 @@ from torch import Tensor
 from discoformer.baselines.bandwidths import bandwidth_frame, scaled_frame
 from discoformer.baselines.kde import KDEField
 from discoformer.baselines.kernel_sums import MEMORY
-from discoformer.checks import DataError, check_points, check_weights
-from discoformer.fields import Field
+from discoformer.core.checks import DataError, check_points, check_weights
+from discoformer.core.fields import Field
 
 __all__ = ["oracle_bandwidth"]
 

@@ -21,9 +21,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import FRAMES, Frame
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import FRAMES, Frame
 
 __all__ = ["ScoreMatching", "ScoreNetwork", "implicit_loss", "sliced_loss"]
 

@@ -22,9 +22,9 @@ from torch import Tensor
 from discoformer.baselines.bandwidths import RULES, bandwidth_frame, effective_size
 from discoformer.baselines.kde import KDEField
 from discoformer.baselines.kernel_sums import MEMORY
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import Frame, Standardize, scaling_frame
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import Frame, Standardize, scaling_frame
 
 __all__ = ["SDKDE", "AutogradScore", "sdkde_frame"]
 

@@ -14,7 +14,7 @@ so ill-posed that it must be regularized; the three estimators differ in how (Zh
 The first two use a Gaussian kernel for every component of the score; the third a curl-free kernel, whose
 functions are gradients.  Columns are standardized, then the bandwidth is the median distance of pairs.
 The default strengths did best among powers of ten (eta) and 0.95, 0.99, 0.999 (share) on the mixtures of
-`discoformer.evaluation.gmm_datasets` with n = 256 and 1024 rows in d = 1, 2 and 10 columns; the nu-method
+`evaluation.known_truth.gmm_datasets` with n = 256 and 1024 rows in d = 1, 2 and 10 columns; the nu-method
 does best there with 10 to 30 steps.
 All know the score only, and hold n x n matrices: they are for samples of thousands.
 """
@@ -31,9 +31,9 @@ import torch
 from torch import Tensor
 
 from discoformer.baselines.bandwidths import effective_size, scaled_frame
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import Frame, Standardize
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import Frame, Standardize
 
 __all__ = ["CurlFreeIMQ", "Gaussian", "Kernel", "KernelScore", "NuMethod", "SpectralStein", "SteinGradient"]
 

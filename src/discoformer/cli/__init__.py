@@ -10,8 +10,9 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import TextIO
 
 from discoformer import __version__
@@ -28,7 +29,6 @@ COMMANDS = {
     "landau": "relax a plasma with a plug-in score",
     "models": "the networks in the package",
     "report": "one page about a file, with pictures",
-    "reproduce": "the tables and figures of the paper, measured again",
     "rfi": "relative Fisher information between two samples",
     "sample": "new rows that look like those of a file",
     "train": "train a network from a recipe",
@@ -44,11 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> code, stderr.getvalue()
     (2, 'discoformer: error: no_such_file.csv: no such file\\n')
     """
-    name, *arguments = _make_parser().parse_args(argv).command
-    command = import_module(f"discoformer.cli.{name}")
+    plugins = {entry.name: entry for entry in entry_points(group="discoformer.commands")}
+    name, *arguments = _make_parser(plugins).parse_args(argv).command
+    command = plugins[name].load() if name in plugins else import_module(f"discoformer.cli.{name}")
     args = command.make_parser().parse_args(arguments)
 
-    from discoformer.checks import DataError
+    from discoformer.core.checks import DataError
 
     try:
         with warnings.catch_warnings():
@@ -77,9 +78,12 @@ def _show_warning(
     print(f"discoformer: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    width = max(map(len, COMMANDS))
-    listed = "\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS.items())
+def _make_parser(plugins: Mapping[str, EntryPoint]) -> argparse.ArgumentParser:
+    """The parser of the command's name; other distributions may add commands to ours."""
+    others = {name: f"from {entry.module.split('.')[0]}" for name, entry in plugins.items()}
+    commands = dict(sorted({**COMMANDS, **others}.items()))
+    width = max(map(len, commands))
+    listed = "\n".join(f"  {name:<{width}}  {what}" for name, what in commands.items())
     parser = argparse.ArgumentParser(
         prog="discoformer",
         usage="discoformer COMMAND ...",
@@ -90,6 +94,6 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"discoformer {__version__}")
     # PARSER is what subparsers use: a name and all that follows it, options included.
     parser.add_argument(
-        "command", metavar="COMMAND", nargs=argparse.PARSER, choices=COMMANDS, help=argparse.SUPPRESS
+        "command", metavar="COMMAND", nargs=argparse.PARSER, choices=commands, help=argparse.SUPPRESS
     )
     return parser

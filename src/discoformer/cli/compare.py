@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from discoformer.baselines.kde import KDE
-from discoformer.bounds import Bounded, parse_bounds
-from discoformer.checks import DataError
 from discoformer.cli.options import add_bounds, add_columns, independent, name_list, seed_number
-from discoformer.cli.show import print_table, track
-from discoformer.comparison import (
+from discoformer.columns.bounds import Bounded, parse_bounds
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Method
+from discoformer.core.files import check_folder, replacing
+from discoformer.data.datasets import REAL, gmm_dataset, real_dataset
+from discoformer.data.files import Table, few_values, read_sample
+from discoformer.evaluation.held_out import (
     FLOW,
     PEERS,
     HeldOut,
@@ -24,10 +27,8 @@ from discoformer.comparison import (
     make_method,
     score_error,
 )
-from discoformer.datasets import REAL, gmm_dataset, real_dataset
-from discoformer.evaluation import Dataset
-from discoformer.fields import Method
-from discoformer.io import Table, check_folder, few_values, read_sample, replacing
+from discoformer.evaluation.known_truth import Dataset
+from discoformer.views.terminal import print_table, track
 
 __all__ = ["make_parser", "run"]
 

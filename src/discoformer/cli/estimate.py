@@ -12,21 +12,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.api.answers import answers
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
-from discoformer.checks import DataError
 from discoformer.cli.options import add_input, add_model, fit_table, read_input
-from discoformer.cli.show import print_table
-from discoformer.fields import Field
-from discoformer.io import Table, check_output, read_table, refuse_dependent, refuse_few_rows, replacing
-from discoformer.plots import VIEWS, check_picture, plot
-from discoformer.resolve import KERNEL, check_range, resolve
-from discoformer.scale.answers import answers
+from discoformer.columns.support import Supported, can_stream, dropped_by_survey, support_of
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Field
+from discoformer.core.files import replacing
+from discoformer.data.files import Table, check_output, read_table, refuse_dependent, refuse_few_rows
+from discoformer.data.writer import table_writer
+from discoformer.methods import KERNEL, check_range, resolve
+from discoformer.models.mixture.stream import Stream
 from discoformer.scale.source import ArraySource, Source, open_source
-from discoformer.scale.stream import Stream
 from discoformer.scale.survey import look
-from discoformer.scale.writer import table_writer
-from discoformer.support import Supported, can_stream, dropped_by_survey, support_of
+from discoformer.views.plots import VIEWS, check_picture, plot
+from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
 

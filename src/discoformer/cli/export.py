@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
-from discoformer.checks import DataError
 from discoformer.cli.options import add_input, add_model, fit_table, read_input
-from discoformer.export import check_export, export_read
+from discoformer.core.checks import DataError
+from discoformer.export.programs import check_export, export_read
 
 __all__ = ["make_parser", "run"]
 

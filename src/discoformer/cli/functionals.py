@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from discoformer.cli.options import add_input, independent, read_input
+from discoformer.data.files import read_sample
 from discoformer.functionals import (
     Functional,
     Split,
@@ -17,8 +18,7 @@ from discoformer.functionals import (
     kl_divergence,
     relative_fisher_information,
 )
-from discoformer.io import read_sample
-from discoformer.resolve import check_range, resolve
+from discoformer.methods import check_range, resolve
 
 __all__ = ["command"]
 

@@ -74,12 +74,12 @@ def run(args: argparse.Namespace) -> None:
     """Start, integrate, compare, draw, write, report; what can be refused early is refused first."""
     import torch
 
-    from discoformer.checks import DataError
-    from discoformer.io import Table, check_output, write_table
+    from discoformer.core.checks import DataError
+    from discoformer.data.files import Table, check_output, write_table
     from discoformer.particles import Landau, calibration_pays, integrate, landau_start
     from discoformer.particles.choices import choose_oracle, is_network
     from discoformer.particles.figures import plot_relaxation
-    from discoformer.plots import check_picture
+    from discoformer.views.plots import check_picture
 
     if args.out:
         check_output(args.out)
@@ -167,7 +167,7 @@ def _report(args: argparse.Namespace, summary: dict[str, Any]) -> None:
     if args.json:
         print(json.dumps(summary))
         return
-    from discoformer.cli.show import print_table
+    from discoformer.views.terminal import print_table
 
     print(
         f"Landau {args.kernel.capitalize()}, {args.particles} particles in {args.dim} dimensions, "

@@ -6,8 +6,8 @@ import argparse
 import json
 from dataclasses import asdict
 
-from discoformer.cli.show import print_table
 from discoformer.models.registry import Card, list_models, load_model
+from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
 

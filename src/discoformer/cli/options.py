@@ -8,12 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from discoformer.bounds import everyday, parse_bounds
-from discoformer.checks import DataError, column_names
-from discoformer.fields import Field
-from discoformer.io import Table, columns_to_drop, few_values, read_sample
-from discoformer.resolve import KERNEL, check_range, resolve
-from discoformer.support import SupportWarning, support_of
+from discoformer.columns.bounds import everyday, parse_bounds
+from discoformer.columns.support import SupportWarning, support_of
+from discoformer.core.checks import DataError, column_names
+from discoformer.core.fields import Field
+from discoformer.data.files import Table, columns_to_drop, few_values, read_sample
+from discoformer.methods import KERNEL, check_range, resolve
 
 __all__ = [
     "add_bounds",

@@ -7,11 +7,11 @@ import json
 from functools import partial
 from pathlib import Path
 
-from discoformer.checks import DataError
 from discoformer.cli.options import add_input, add_model, read_input
-from discoformer.cli.show import track
-from discoformer.io import check_folder, replacing
-from discoformer.report import make_report
+from discoformer.core.checks import DataError
+from discoformer.core.files import check_folder, replacing
+from discoformer.views.report import make_report
+from discoformer.views.terminal import track
 
 __all__ = ["make_parser", "run"]
 

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.checks import DataError
 from discoformer.cli.options import add_input, add_model, fit_table, read_input, seed_number
-from discoformer.cli.show import print_table, track
-from discoformer.io import check_output, replacing
-from discoformer.scale.writer import table_writer
-from discoformer.support import verb
+from discoformer.columns.support import verb
+from discoformer.core.checks import DataError
+from discoformer.core.files import replacing
+from discoformer.data.files import check_output
+from discoformer.data.writer import table_writer
+from discoformer.views.terminal import print_table, track
 
 __all__ = ["make_parser", "run"]
 

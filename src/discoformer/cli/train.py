@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     import torch
     import torch.distributed as dist
 
-    from discoformer.checks import DataError
+    from discoformer.core.checks import DataError
     from discoformer.training.config import load_recipe
     from discoformer.training.loop import Trainer
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from discoformer.checks import check_context, check_untracked, check_weights
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import FRAMES, Frame
+from discoformer.core.checks import check_context, check_untracked, check_weights
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import FRAMES, Frame
 
 if TYPE_CHECKING:
-    from discoformer.scale.stream import Stream
+    from discoformer.models.mixture.stream import Stream
 
 __all__ = ["Core", "Network", "NetworkField", "TorchMethod"]
 
@@ -91,7 +91,7 @@ class Network(TorchMethod):
     Parameters
     ----------
     core : a torch module with `encode` and `read`
-    frame : name of a frame in `discoformer.frames.FRAMES`
+    frame : name of a frame in `discoformer.core.frames.FRAMES`
     """
 
     def __init__(self, core: nn.Module, frame: str) -> None:

@@ -22,10 +22,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from discoformer.checks import DataError
-from discoformer.frames import FRAMES
+from discoformer.core.checks import DataError
+from discoformer.core.frames import FRAMES
+from discoformer.models.mixture.stack import Stack
 from discoformer.models.network import Network
-from discoformer.models.stack import Stack
 
 __all__ = [
     "Card",
@@ -83,11 +83,11 @@ def build_network(core: dict[str, Any], frame: str) -> Network:
 
 def _build_core(kind: object, values: dict[str, Any]) -> nn.Module:
     if kind == "mixture":
-        from discoformer.models.mixture import MixtureConfig, MixtureCore
+        from discoformer.models.mixture.core import MixtureConfig, MixtureCore
 
         return MixtureCore(MixtureConfig(**values))
     if kind == "attention":
-        from discoformer.models.attention import AttentionConfig, AttentionCore
+        from discoformer.models.attention.core import AttentionConfig, AttentionCore
 
         return AttentionCore(AttentionConfig(**values))
     raise DataError(f"unknown core {kind!r}: choose mixture or attention")
@@ -107,7 +107,7 @@ def write_card(card: Card, path: str | Path) -> None:
 
 
 def _write(tensors: dict[str, Tensor], card: Card, path: str | Path) -> None:
-    from discoformer.io import replacing  # loading it costs, and only those who write need it
+    from discoformer.core.files import replacing  # loading it costs, and only those who write need it
 
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"format": _FORMAT, "card": json.dumps(asdict(card))})
@@ -235,7 +235,7 @@ def register(name: str, path: str | Path) -> None:
     the same time gets the old weights or the new ones, both with their own checksum.  A file of old
     weights therefore stays, until you remove it.
     """
-    from discoformer.io import replacing
+    from discoformer.core.files import replacing
 
     read_card(path)
     data = Path(path).read_bytes()
@@ -251,7 +251,7 @@ def register(name: str, path: str | Path) -> None:
 
 def register_stack(name: str, members: Sequence[str]) -> None:
     """Give a stack of shipped mixture networks a name (for maintainers)."""
-    from discoformer.io import replacing
+    from discoformer.core.files import replacing
 
     missing = [member for member in members if member not in _registry()]
     if missing:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import Estimate
-from discoformer.frames import Whiten
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate
+from discoformer.core.frames import Whiten
 from discoformer.particles.oracles import Oracle, OracleLike, as_oracle, ask
 
 __all__ = ["Calibrated", "calibration_pays"]

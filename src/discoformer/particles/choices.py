@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discoformer.baselines.kde import KDE
-from discoformer.fields import Field, Method
+from discoformer.core.fields import Field, Method
 from discoformer.particles.calibrated import Calibrated
 from discoformer.particles.carried import Carried
 from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, Oracle, OracleLike
@@ -59,7 +59,7 @@ def choose_oracle(
         return GaussianClosure()
     if name in ("sbtm", "sbtm-1"):
         return SBTM(start, hidden=(100,) if name == "sbtm-1" else (100, 100), seed=seed)
-    from discoformer.resolve import resolve
+    from discoformer.methods import resolve
 
     resolved = resolve(f"attention-d{start.dim}" if name == "attention" else name)
     return network_oracle(resolved.method, resolved.name, every)

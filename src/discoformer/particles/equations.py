@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 from discoformer.particles.collisions import STRENGTH, maxwell_velocity, pair_velocity
 
 __all__ = ["DoubleWell", "Equation", "FokkerPlanck", "Landau", "OrnsteinUhlenbeck"]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.extras import require
-from discoformer.io import replacing
+from discoformer.core.checks import DataError
+from discoformer.core.extras import require
+from discoformer.core.files import replacing
 from discoformer.particles.history import History
-from discoformer.plots import INK, MAX_POINTS, STYLE, check_picture
+from discoformer.views.plots import INK, MAX_POINTS, STYLE, check_picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import Estimate
-from discoformer.io import Table
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate
+from discoformer.data.files import Table
 
 __all__ = ["History", "Recorder", "covariance"]
 

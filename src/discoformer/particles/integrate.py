@@ -17,9 +17,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError, check_points
-from discoformer.fields import Estimate
-from discoformer.io import check_folder
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Estimate
+from discoformer.core.files import check_folder
 from discoformer.particles.checkpoints import Progress, load_checkpoint, save_checkpoint
 from discoformer.particles.equations import Equation
 from discoformer.particles.history import History, Recorder
@@ -205,6 +205,6 @@ def _check(dt: float, steps: int, time: float, scheme: str, tolerance: float | N
 def _track(steps: range, label: str | None) -> Any:
     if label is None:
         return steps
-    from discoformer.cli.show import track
+    from discoformer.views.terminal import track
 
     return track(steps, label)

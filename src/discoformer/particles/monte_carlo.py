@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.checks import DataError, check_points
+from discoformer.core.checks import DataError, check_points
 from discoformer.particles.collisions import STRENGTH
 
 __all__ = ["Collided", "concentration", "pair_monte_carlo"]

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame
 from discoformer.baselines.kernel_sums import kernel_sums, log_weights
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field, Method
-from discoformer.frames import Frame, Whiten
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.frames import Frame, Whiten
 
 __all__ = [
     "Blob",
@@ -128,7 +128,7 @@ def ask(oracle: Oracle, points: Tensor, time: float) -> Estimate[Tensor]:
     >>> ask(as_oracle(lambda points, time: points[:1]), torch.ones(3, 1), 0.0)
     Traceback (most recent call last):
         ...
-    discoformer.checks.DataError: oracle FunctionOracle gave scores (1, 1) for particles (3, 1): ...
+    discoformer.DataError: oracle FunctionOracle gave scores (1, 1) for particles (3, 1): ...
     """
     estimate = oracle.estimate(points, time)
     if estimate.score.shape != points.shape:

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError, check_points
-from discoformer.fields import Estimate
-from discoformer.frames import Whiten
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Estimate
+from discoformer.core.frames import Whiten
 from discoformer.particles.collisions import STRENGTH
 from discoformer.particles.history import covariance
 from discoformer.priors import Distribution, LocationScaleMixture, Normal

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from discoformer.baselines.score_matching import implicit_loss
-from discoformer.checks import DataError
-from discoformer.fields import Estimate, Field
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field
 from discoformer.particles.oracles import Oracle
 
 __all__ = ["SBTM"]

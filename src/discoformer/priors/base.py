@@ -7,8 +7,8 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import A, Estimate, Field
+from discoformer.core.checks import DataError
+from discoformer.core.fields import A, Estimate, Field
 
 __all__ = ["Distribution"]
 

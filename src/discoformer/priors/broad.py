@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import torch
 
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 from discoformer.priors.base import Distribution
 from discoformer.priors.draws import (
     Range,

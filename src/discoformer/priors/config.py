@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 from discoformer.priors.broad import BroadPrior
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 
 __all__ = [
     "Range",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 
 __all__ = ["Family", "Laplace", "Logistic", "Normal", "Quartic", "StudentT"]
 

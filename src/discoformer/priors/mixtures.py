@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import Estimate
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate
 from discoformer.priors.base import Distribution
 from discoformer.priors.families import Family, Normal
 

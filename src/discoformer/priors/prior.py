@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from discoformer.checks import DataError
+from discoformer.core.checks import DataError
 from discoformer.priors.base import Distribution
 from discoformer.priors.draws import (
     Range,

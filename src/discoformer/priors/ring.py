@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.fields import Estimate
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate
 from discoformer.priors.base import Distribution
 
 __all__ = ["Ring"]

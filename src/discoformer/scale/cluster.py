@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.extras import require
+from discoformer.core.checks import DataError
+from discoformer.core.extras import require
 from discoformer.scale.source import Source, as_tensor
 
 __all__ = ["DaskSource"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.extras import require
+from discoformer.core.checks import DataError
+from discoformer.core.extras import require
 from discoformer.scale.source import Source, as_tensor, refuse_unknown
 
 __all__ = ["ParquetSource"]

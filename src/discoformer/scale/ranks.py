@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.frames import Frame
+from discoformer.core.frames import Frame
 from discoformer.scale.source import Source
 
 __all__ = ["rows_at_ranks", "square_radius"]
@@ -30,7 +30,7 @@ _FEW = 2**18  # rows that may be collected
 def rows_at_ranks(source: Source, frame: Frame, ranks: Tensor) -> Tensor:
     """Rows (k, d) of the source whose radii in the frame have the given ranks (k,), counted from 0.
 
-    >>> from discoformer.frames import Identity
+    >>> from discoformer.core.frames import Identity
     >>> from discoformer.scale.source import ArraySource
     >>> points = torch.tensor([[3.0], [-1.0], [2.0], [0.0]], dtype=torch.float64)
     >>> source, frame = ArraySource(points.numpy()), Identity().fit(points)
@@ -57,7 +57,7 @@ def rows_at_ranks(source: Source, frame: Frame, ranks: Tensor) -> Tensor:
 def square_radius(points: Tensor, frame: Frame) -> Tensor:
     """Squared distance (n,) of points (n, d) from the origin of a frame; a point's own, to the last bit.
 
-    >>> from discoformer.frames import scaling_frame
+    >>> from discoformer.core.frames import scaling_frame
     >>> frame = scaling_frame(torch.zeros(1, 2), torch.tensor([1.0, 2.0]))
     >>> square_radius(torch.tensor([[3.0, 8.0]]), frame).tolist()
     [25.0]

@@ -20,9 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.checks import DataError, column_names
-from discoformer.scale.progress import follow
-from discoformer.scale.threads import ordered_map
+from discoformer.core.checks import DataError, column_names
+from discoformer.core.progress import follow
+from discoformer.core.threads import ordered_map
 
 __all__ = ["ArraySource", "NpySource", "Selected", "Source", "is_dask", "is_remote", "open_source"]
 

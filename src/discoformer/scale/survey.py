@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.checks import DataError, largest
-from discoformer.frames import FrameMoments
+from discoformer.core.checks import DataError, largest
+from discoformer.core.frames import FrameMoments
 from discoformer.scale.source import Source
 
 __all__ = ["Seen", "Survey", "look", "survey"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from discoformer.checks import DataError
-from discoformer.extras import require
+from discoformer.core.checks import DataError
+from discoformer.core.extras import require
 
 __all__ = ["Recipe", "load_recipe"]
 
@@ -57,7 +57,7 @@ class Recipe:
     >>> Recipe("mine", core, "whiten", {"name": "gmm"}, sizes=(1024, 128))
     Traceback (most recent call last):
         ...
-    discoformer.checks.DataError: sizes = (1024, 128): give two whole numbers from 2, the smaller one first
+    discoformer.DataError: sizes = (1024, 128): give two whole numbers from 2, the smaller one first
     """
 
     name: str

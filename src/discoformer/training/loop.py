@@ -25,9 +25,9 @@ import torch.distributed as dist
 from safetensors import SafetensorError
 from torch import Tensor
 
-from discoformer.checks import DataError
-from discoformer.evaluation import gmm_datasets, measure
-from discoformer.fields import Estimate
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate
+from discoformer.evaluation.known_truth import gmm_datasets, measure
 from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, load_model, save_model
 from discoformer.priors import GMMPrior, prior_from_config

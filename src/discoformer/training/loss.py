@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from discoformer.fields import Estimate
+from discoformer.core.fields import Estimate
 
 __all__ = ["Loss", "task_loss"]
 

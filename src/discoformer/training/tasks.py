@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.fields import Estimate
+from discoformer.core.fields import Estimate
 from discoformer.priors import Prior
 from discoformer.training.config import Recipe
 

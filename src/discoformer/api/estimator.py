@@ -1,0 +1,368 @@
+"""The scikit-learn face: `DiScoFormer` fits a sample and answers with its log density and score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+import discoformer.functionals as functionals
+from discoformer.api.answers import estimate_source, lazy_estimate
+from discoformer.api.estimate import answer
+from discoformer.columns.bounds import Bounded, everyday, parse_bounds
+from discoformer.columns.support import Supported, can_stream, suited, support_of, verb
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Estimate, Field, Method
+from discoformer.data.containers import (
+    kind_of,
+    labels_of,
+    make_frame,
+    refuse_columns,
+    refuse_missing,
+    refuse_text,
+    wrap_column,
+    wrap_columns,
+)
+from discoformer.functionals import Functional, Split
+from discoformer.methods import Resolved, check_range, resolve
+from discoformer.models.mixture.stream import Stream
+from discoformer.scale.source import is_dask, is_remote, open_source
+
+__all__ = ["DiScoFormer"]
+
+_DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
+
+
+class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """Density estimation by a pretrained network: no bandwidth, no training on your data.
+
+    Data may be arrays, pandas or polars frames, or torch tensors.  scikit-learn's own verbs
+    (`score_samples`, `score`) answer with arrays, as everywhere in scikit-learn; `log_density`,
+    `score_function`, `estimate` and `sample` answer in kind: frames keep their index and their column
+    names, tensors stay tensors, differentiable in the points.
+
+    Data that does not fit into memory is streamed, to the same answer: a path to an npy or parquet file or
+    to a folder of parquet files, a memory map, or a dask array, whose answers are lazy dask arrays.
+
+    Two meanings of the word score meet here.  scikit-learn's `score` is a number that says how good a fit
+    is, here the total log likelihood.  In statistics the score is the gradient of the log density; that is
+    `score_function`, and the field ``score`` of what `estimate` returns.
+
+    Parameters
+    ----------
+    model : str, path or Method, default="default"
+        A name of ``discoformer models``, a path to weights, "kde", or any method such as ``KDE("loo")``.
+    bounds : optional
+        Where columns cannot go: one pair (low, high) for all columns, a list with a pair or None per
+        column, or a mapping from column names or numbers to pairs.  None in a pair leaves that side open.
+        See `discoformer.columns.bounds`: no mass is put outside, the log density there is -inf.
+    verbose : bool, default=False
+        Show the progress of every pass over data that is streamed.
+
+    Attributes
+    ----------
+    field_ : Field
+        The fitted field of the spine, for `discoformer.views.plots` and `discoformer.functionals`.
+    n_features_in_ : int
+    feature_names_in_ : (d,), only if fitted on a frame with names
+    support_ : (d,) of bool
+        Columns that carry a density.  Constant columns and linear combinations of the columns before
+        them are left out with a `SupportWarning`: the log density is that of the others.
+
+    Examples
+    --------
+    >>> sample = np.random.default_rng(0).normal(size=(200, 2))
+    >>> est = DiScoFormer(model="kde").fit(sample)
+    >>> est.score_samples(sample[:3]).shape, est.score_function(sample[:3]).shape
+    ((3,), (3, 2))
+    """
+
+    def __init__(self, *, model: Any = "default", bounds: Any = None, verbose: bool = False) -> None:
+        self.model = model
+        self.bounds = bounds
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Digest a sample.
+
+        Parameters
+        ----------
+        X : (n, d), at least two rows, finite; or a path to such a table
+        y : ignored
+        sample_weight : (n,), optional
+            How much each row counts, in any unit.  A row without weight is not there.
+
+        Returns
+        -------
+        self
+        """
+        resolved = resolve(self.model)
+        plain = self.bounds is None and sample_weight is None
+        if is_remote(X) and not isinstance(X, np.memmap):
+            if not plain:
+                raise DataError("bounds and sample weights need the sample in memory: load it first")
+            return self._fit_source(X, resolved)
+        if isinstance(X, np.memmap) and plain and can_stream(resolved.method):
+            return self._fit_source(X, resolved)
+        context = self._read_sample(X)
+        names = self._names
+        rows, dim = context.shape[-2:]
+        bounds = parse_bounds(self.bounds, dim, names)
+        weights = _read_weights(sample_weight)
+        self.field_: Field = everyday(resolved.method, bounds, names).fit(context, weights)
+        self.support_ = np.isin(np.arange(dim), support_of(self.field_))
+        sample = context.detach().double().cpu().numpy()
+        self._fitted: tuple[NDArray[np.float64], Method] | None = (sample, resolved.method)
+        if weights is not None:
+            self._fitted = None
+        self._holder, self._columns = type(X), labels_of(X)
+        check_range(resolved, rows, int(self.support_.sum()))
+        return self
+
+    def score_samples(self, X: Any) -> Any:
+        """Log density (m,) at the rows of X (m, d): scikit-learn's name for `log_density`.
+
+        An array, or a tensor for a tensor, or a dask array for a dask array.
+        """
+        return self._log_density(self._answer(X, score=False))
+
+    def log_density(self, X: Any) -> Any:
+        """Log density (m,) at the rows of X (m, d); a series with the index of X for a frame."""
+        result = self.score_samples(X)
+        return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Total log likelihood of the rows of X (m, d), as `sklearn.neighbors.KernelDensity.score`.
+
+        Not the gradient of the log density: that is `score_function`.
+        """
+        total = self.score_samples(X).sum()
+        return float(total.detach() if isinstance(total, Tensor) else total)
+
+    def score_function(self, X: Any) -> Any:
+        """Gradient of the log density (m, d) at the rows of X (m, d); a frame with their index for a frame.
+
+        This is what the literature calls the score.  The name `score` belongs to scikit-learn.
+        """
+        result = self._answer(X).score
+        return result if isinstance(result, Tensor) else wrap_columns(result, self._labels, X)
+
+    def estimate(self, X: Any) -> Any:
+        """Log density and score at once.
+
+        Returns
+        -------
+        Estimate or frame
+            For arrays and tensors a named tuple of ``log_density`` (m,) and ``score`` (m, d).  For a frame
+            a frame with its index and the columns ``log_density`` and ``score_<column>``.
+        """
+        result = self._answer(X)
+        if kind_of(X) in ("array", "tensor"):
+            return result
+        names = ["log_density", *(f"score_{name}" for name in self._labels)]
+        return wrap_columns(np.column_stack([self._log_density(result), result.score]), names, X)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on.
+
+        Parameters
+        ----------
+        n_samples : number of rows
+        random_state : int, RandomState or None, as in scikit-learn
+        """
+        check_is_fitted(self)
+        if int(n_samples) < 1:
+            raise DataError(f"n_samples is {n_samples}: draw at least one row")
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        with torch.no_grad():
+            points: Tensor = verb(self.field_, "sample")(int(n_samples), torch.Generator().manual_seed(seed))
+        if issubclass(self._holder, Tensor):
+            return points
+        return make_frame(points.cpu().numpy(), self._labels, self._holder)
+
+    def marginal(self, columns: Any) -> DiScoFormer:
+        """The estimator of some of the columns, in the order given, without another fit.
+
+        Parameters
+        ----------
+        columns : a name or number of a column, or a sequence of them
+        """
+        keep = self._positions(columns)
+        return self._derived(verb(self.field_, "marginal")(keep), keep)
+
+    def conditional(self, columns: Any, values: Any) -> DiScoFormer:
+        """The estimator of the other columns, given the values of ``columns``.
+
+        Parameters
+        ----------
+        columns : a name or number of a column, or a sequence of them
+        values : a number per column
+        """
+        given = self._positions(columns)
+        row = np.atleast_1d(np.array(values, dtype=np.float64))
+        if row.shape != (len(given),):
+            raise DataError(f"{row.size} value(s) for {len(given)} column(s): give one each")
+        rest = [c for c in support_of(self.field_) if c not in set(given)]
+        return self._derived(verb(self.field_, "conditional")(given, row), rest)
+
+    def entropy(self, *, split: Split = "balanced") -> Functional:
+        """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
+
+        Parameters
+        ----------
+        split : "balanced", "folds" or "none"
+            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
+            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
+            the value is that of the fitted density itself, from draws of it.
+        """
+        return functionals.entropy(*self._sample_and_source(), split=split)
+
+    def fisher_information(self, *, split: Split = "balanced") -> Functional:
+        """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
+
+        Parameters
+        ----------
+        split : "balanced", "folds" or "none", as for `entropy`
+        """
+        return functionals.fisher_information(*self._sample_and_source(), split=split)
+
+    @property
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    @property
+    def _labels(self) -> list[Any]:
+        """What the columns of the output are called: as in the frame the estimator was fitted on."""
+        return self._columns or self._names or [f"x{j}" for j in range(self.n_features_in_)]
+
+    def _answer(self, X: Any, *, score: bool = True) -> Estimate[Any]:
+        """Estimate at X; without ``score`` the scores need not be kept, where there may be too many."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_estimate(self.field_, X)
+        if is_remote(X):
+            return estimate_source(
+                self.field_, open_source(X, self._file_names(X), show=self.verbose), score=score
+            )
+        if isinstance(X, Tensor):
+            return answer(self.field_, check_points(X, "X", dim=self.n_features_in_))
+        values = self._validate(X, reset=False)
+        with torch.no_grad():  # the sample may be a tensor with a graph
+            return answer(self.field_, values.astype(np.float64, copy=False))
+
+    def _log_density(self, result: Estimate[Any]) -> Any:
+        if result.log_density is None:
+            raise DataError(f"{type(self.field_).__name__} estimates the score only: use score_function")
+        return result.log_density
+
+    def _fit_source(self, X: Any, resolved: Resolved) -> Self:
+        """`fit` by passes over data that is not in memory."""
+        stream = Stream(open_source(X, show=self.verbose))
+        self.n_features_in_ = stream.source.dim
+        self._set_names(stream.source.names)
+        self.field_ = Supported(resolved.method, self._names).fit_stream(stream)
+        self.support_ = np.isin(np.arange(self.n_features_in_), support_of(self.field_))
+        self._fitted = None
+        self._holder, self._columns = np.ndarray, None
+        check_range(resolved, stream.rows, int(self.support_.sum()))
+        return self
+
+    def _set_names(self, names: Sequence[str] | None) -> None:
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _file_names(self, X: Any) -> list[str] | None:
+        """Columns to read from a file: those of the sample where both have names."""
+        return None if isinstance(X, np.memmap) or Path(X).suffix.lower() == ".npy" else self._names
+
+    def _read_sample(self, X: Any) -> Tensor:
+        """The sample as a tensor in its own precision, which is what its rounding errors come from."""
+        if not isinstance(X, Tensor):
+            return torch.tensor(self._validate(X, reset=True))
+        context = check_points(X, "X", min_rows=2)
+        self.n_features_in_ = context.shape[-1]
+        self._set_names(None)
+        return context
+
+    def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        refuse_columns(X)
+        try:
+            values: NDArray[Any] = validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                ensure_min_samples=2 if reset else 1,
+            )
+        except (TypeError, ValueError):
+            refuse_text(X)
+            raise
+        refuse_missing(values, self._names)
+        return values
+
+    def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
+        """What the functionals are to average over, and what they are to ask."""
+        check_is_fitted(self)
+        if self._fitted is None:
+            with torch.no_grad():
+                draws: Tensor = verb(self.field_, "sample")(_DRAWS, torch.Generator().manual_seed(0))
+            return draws.cpu().numpy(), self.field_
+        sample, method = self._fitted
+        kept = support_of(self.field_)
+        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
+        # Not `everyday`: a fold that loses a column would answer for another density than the others.
+        source = suited(method, len(sample), len(kept))
+        return sample[..., kept], Bounded(source, [bounds[j] for j in kept])
+
+    def _positions(self, columns: Any) -> list[int]:
+        check_is_fitted(self)
+        asked = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
+        names: list[Any] = self._names or []
+        unknown = [
+            c
+            for c in asked
+            if c not in names and (isinstance(c, bool) or not isinstance(c, int | np.integer))
+        ]
+        if unknown:
+            raise DataError(f"no column {unknown[0]!r}: the sample has {', '.join(map(repr, self._labels))}")
+        positions = [names.index(c) if c in names else int(c) for c in asked]
+        if not positions or len(set(positions)) < len(positions):
+            raise DataError(f"columns {asked}: give at least one, and none twice")
+        if min(positions) < 0 or max(positions) >= self.n_features_in_:
+            raise DataError(f"columns {asked}: there are columns 0 to {self.n_features_in_ - 1}")
+        return positions
+
+    def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
+        """A fitted estimator for a field of some of the columns."""
+        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
+        result = DiScoFormer(model=self.model, bounds=[bounds[c] for c in columns])
+        result.field_ = field
+        result.n_features_in_ = len(columns)
+        if hasattr(self, "feature_names_in_"):
+            result.feature_names_in_ = self.feature_names_in_[list(columns)]
+        result._fitted = None
+        result._holder = self._holder
+        result._columns = None if self._columns is None else [self._columns[c] for c in columns]
+        result.support_ = np.ones(len(columns), dtype=bool)
+        return result
+
+
+def _read_weights(weights: Any) -> Any:
+    if weights is None or isinstance(weights, Tensor):
+        return weights
+    values = np.asarray(weights, dtype=np.float64)
+    if values.ndim != 1:
+        raise DataError(f"sample weights have shape {values.shape}, expected one per row")
+    return values

@@ -1,0 +1,153 @@
+"""Input checks shared by every entry point: one clear line that says what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = [
+    "DataError",
+    "check_context",
+    "check_points",
+    "check_untracked",
+    "check_weights",
+    "column_names",
+    "largest",
+]
+
+
+class DataError(ValueError):
+    """The data cannot be used as given; the message says what to change.
+
+    The command line prints the message on one line and exits with code 2.
+    """
+
+    __module__ = "discoformer"  # where users import it from
+
+
+def column_names(columns: Sequence[int], names: Sequence[str] | None = None) -> str:
+    """Name columns for a message, at most eight of them.
+
+    >>> column_names([0, 2], ["age", "height", "weight"])
+    "'age', 'weight'"
+    >>> column_names([3])
+    'column 3'
+    """
+    shown = [repr(names[c]) if names is not None else f"column {c}" for c in columns[:8]]
+    rest = len(columns) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def check_points(
+    points: Any,
+    name: str,
+    *,
+    dim: int | None = None,
+    min_rows: int = 1,
+) -> Tensor:
+    """Return ``points`` as a finite floating tensor (..., n, d), or raise `DataError`.
+
+    Arrays become float64 tensors; floating tensors keep their dtype, device and graph.
+
+    >>> check_points([[0.0, 1.0], [2.0, 3.0]], "context").shape
+    torch.Size([2, 2])
+    >>> check_points([[0.0, float("nan")]], "queries")
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: queries has a NaN or infinite value at row 0, column 1 (1 in all): \
+drop or fill such rows first
+    """
+    tensor = _to_tensor(points, name)
+    if tensor.ndim < 2:
+        raise DataError(
+            f"{name} has shape {tuple(tensor.shape)}, expected (rows, columns): "
+            "reshape one column with x.reshape(-1, 1), one row with x.reshape(1, -1)"
+        )
+    rows, columns = tensor.shape[-2:]
+    if columns == 0:
+        raise DataError(f"{name} has no columns")
+    if rows < min_rows:
+        raise DataError(f"{name} has {rows} row(s), at least {min_rows} are needed")
+    if dim is not None and columns != dim:
+        raise DataError(f"{name} has {columns} column(s), but the context has {dim}")
+    finite = torch.isfinite(tensor)
+    if not bool(finite.all()):
+        bad = (~finite).nonzero()
+        row, column = (int(i) for i in bad[0, -2:])
+        raise DataError(
+            f"{name} has a NaN or infinite value at row {row}, column {column} "
+            f"({len(bad)} in all): drop or fill such rows first"
+        )
+    return tensor
+
+
+def check_context(context: Any, *, min_rows: int = 2) -> Tensor:
+    """`check_points` for a sample: enough rows, and values whose squares are finite.
+
+    >>> check_context([[1e200], [0.0]])
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: context has values beyond 3e+149, whose squares overflow: change the unit
+    """
+    points = check_points(context, "context", min_rows=min_rows)
+    limit = largest(points.dtype)
+    if float(points.detach().abs().max()) > limit:
+        raise DataError(f"context has values beyond {limit:.0e}, whose squares overflow: change the unit")
+    return points
+
+
+def largest(dtype: torch.dtype) -> float:
+    """The largest value whose square, summed over many columns and rows, stays finite: 1e150 in float64."""
+    return float(10 ** (0.97 * np.log10(torch.finfo(dtype).max) / 2))
+
+
+def _to_tensor(values: Any, name: str) -> Tensor:
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise DataError(f"{name} is complex: give real and imaginary parts as columns")
+        return values if values.is_floating_point() else values.to(torch.float64)
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array: drop or fill the masked rows first")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {array.dtype}")
+        return torch.from_numpy(np.array(array, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is not an array of numbers: {error}") from error
+
+
+def check_untracked(weights: Tensor | None) -> None:
+    """Refuse sample weights whose gradient would be asked for: not every core of a network has it."""
+    if weights is not None and weights.requires_grad and torch.is_grad_enabled():
+        raise DataError("sample weights require a gradient, which networks do not pass on: detach them")
+
+
+def check_weights(weights: Any, points: Tensor) -> Tensor | None:
+    """Return sample weights normalized to sum one, shape (..., n), or None.
+
+    >>> check_weights([1.0, 3.0], torch.zeros(2, 1)).tolist()
+    [0.25, 0.75]
+    """
+    if weights is None:
+        return None
+    tensor = _to_tensor(weights, "sample weights").to(points)
+    shape = points.shape[:-1]
+    fits = tensor.ndim <= len(shape) and all(
+        a == b or a == 1 for a, b in zip(tensor.shape[-2::-1], shape[-2::-1], strict=False)
+    )
+    if tensor.shape[-1:] != shape[-1:] or not fits:
+        raise DataError(
+            f"sample weights have shape {tuple(tensor.shape)}, expected one per row ({points.shape[-2]})"
+        )
+    if not bool(torch.isfinite(tensor).all()) or bool((tensor < 0).any()):
+        raise DataError("sample weights must be finite and not negative")
+    peak = tensor.amax(-1, keepdim=True)
+    if bool((peak <= 0).any()):
+        raise DataError("sample weights sum to zero: at least one row needs a positive weight")
+    tensor = tensor / peak  # so that the sum cannot overflow
+    return (tensor / tensor.sum(-1, keepdim=True)).expand(shape)

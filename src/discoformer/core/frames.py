@@ -1,0 +1,308 @@
+"""Affine normalization of a sample and the exact change of variables that goes with it.
+
+A frame maps points by x -> (x - center) A.  A density g estimated in the frame is
+f(x) = g((x - center) A) |det A| outside, so log densities gain log|det A| and scores, being
+covectors, are multiplied by A'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from discoformer.core.checks import DataError, column_names
+from discoformer.core.fields import Estimate
+
+__all__ = [
+    "FRAMES",
+    "Canonical",
+    "Frame",
+    "FrameKind",
+    "FrameMoments",
+    "Identity",
+    "Standardize",
+    "Whiten",
+    "dependent_columns",
+    "scaling_frame",
+]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The affine map x -> (x - center) matrix, with its inverse and log|det|.
+
+    Attributes
+    ----------
+    center : (..., 1, d)
+    matrix, inverse : (..., d, d)
+    log_det : (...), log|det matrix|
+    """
+
+    center: Tensor
+    matrix: Tensor
+    inverse: Tensor
+    log_det: Tensor
+
+    def normalize(self, points: Tensor) -> Tensor:
+        """Points (..., n, d) into the frame."""
+        return (points - self.center) @ self.matrix
+
+    def denormalize(self, points: Tensor) -> Tensor:
+        """Points (..., n, d) out of the frame."""
+        return points @ self.inverse + self.center
+
+    def to(self, dtype: torch.dtype) -> Frame:
+        """The same frame in another precision."""
+        return self.map(lambda tensor: tensor.to(dtype))
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Frame:
+        """The frame of what a function makes of every tensor."""
+        return Frame(*map(function, (self.center, self.matrix, self.inverse, self.log_det)))
+
+    def normalize_estimate(self, estimate: Estimate[Tensor]) -> Estimate[Tensor]:
+        """What an estimate in data coordinates reads in the frame."""
+        log_density, score = estimate
+        if log_density is not None:
+            log_density = log_density - self.log_det.unsqueeze(-1)
+        return Estimate(log_density, score @ self.inverse.mT)
+
+    def denormalize_estimate(self, estimate: Estimate[Tensor]) -> Estimate[Tensor]:
+        """What an estimate in the frame reads in data coordinates."""
+        log_density, score = estimate
+        if log_density is not None:
+            log_density = log_density + self.log_det.unsqueeze(-1)
+        return Estimate(log_density, score @ self.matrix.mT)
+
+
+class FrameKind(Protocol):
+    """A rule that fits a `Frame` to a sample."""
+
+    def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
+        """Fit to context (..., n, d) with weights (..., n) that sum to one."""
+        ...
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        """The same frame from what it needs to know of a sample."""
+        ...
+
+
+class FrameMoments(NamedTuple):
+    """What a frame needs to know of a sample: center (..., 1, d), scale (..., d), correlation (..., d, d)."""
+
+    center: Tensor
+    scale: Tensor
+    correlation: Tensor
+
+
+class Identity:
+    """No normalization at all: for the ablation of the paper."""
+
+    def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
+        eye = torch.eye(context.shape[-1], dtype=context.dtype, device=context.device)
+        eye = eye.expand(*context.shape[:-2], *eye.shape)
+        zero = torch.zeros_like(context[..., :1, :])
+        return Frame(zero, eye, eye, zero.sum((-2, -1)))
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        return self.fit(moments.center)
+
+
+class Standardize:
+    """Center and scale every column to unit variance."""
+
+    def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
+        center, scale, _ = _standardize(context, weights)
+        return scaling_frame(center, scale)
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        return scaling_frame(moments.center, moments.scale)
+
+
+class Whiten:
+    """Center and map the covariance to the identity.
+
+    A = D R^(-1/2) with D the inverse standard deviations and R the correlation matrix.  Every A
+    with A' S A = I differs from this one by a rotation only; going through the correlation makes
+    the frame exactly equivariant to scaling of single columns as well, and keeps columns on scales
+    as different as 1e-12 and 1e12 from looking collinear.
+    """
+
+    def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
+        center, scale, standard = _standardize(context, weights)
+        correlation = _second_moment(standard, weights)
+        deficient, tolerance = _deficient(correlation.detach())
+        if bool(deficient.any()):
+            raise DataError(_deficiency_message(context.detach(), weights, deficient, tolerance**0.5))
+        return self._frame(FrameMoments(center, scale, correlation))
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        if bool(_deficient(moments.correlation)[0].any()):
+            raise DataError("some columns are linear combinations of others (singular covariance): drop them")
+        return self._frame(moments)
+
+    def _frame(self, moments: FrameMoments) -> Frame:
+        center, scale, correlation = moments
+        root: Tensor = _InverseSqrt.apply(correlation)  # type: ignore[no-untyped-call]
+        log_det = -0.5 * torch.linalg.slogdet(correlation)[1] - scale.log().sum(-1)
+        return Frame(
+            center,
+            root / scale.unsqueeze(-1),
+            (correlation @ root) * scale.unsqueeze(-2),
+            log_det,
+        )
+
+
+class Canonical:
+    """Whiten, then turn to axes that the sample itself names: exact affine equivariance for any core.
+
+    Whitened samples of x and of any affine image of x differ by an orthogonal map Q alone.  The kurtosis
+    axes, eigenvectors of E[|z|^2 z z'] (as in fourth-order blind identification), turn with Q, and third
+    moments fix their signs, so both samples read the same in these coordinates.  Where eigenvalues tie (a
+    sphere) or a third moment is zero any choice is made; the density is then still carried back exactly.
+    """
+
+    def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
+        white = Whiten().fit(context, weights)
+        z = white.normalize(context)
+        kurtosis = _second_moment(z * z.norm(dim=-1, keepdim=True), weights)
+        axes = torch.linalg.eigh(kurtosis)[1]
+        cubes = (z @ axes) ** 3
+        third = cubes.mean(-2) if weights is None else (weights.unsqueeze(-2) @ cubes).squeeze(-2)
+        axes = axes * torch.where(third.detach() < 0, -1.0, 1.0).to(axes).unsqueeze(-2)
+        return Frame(white.center, white.matrix @ axes, axes.mT @ white.inverse, white.log_det)
+
+    def from_moments(self, moments: FrameMoments) -> Frame:
+        raise DataError("a canonical frame needs the sample in memory: fit to an array")
+
+
+FRAMES: dict[str, FrameKind] = {
+    "whiten": Whiten(),
+    "canonical": Canonical(),
+    "standardize": Standardize(),
+    "identity": Identity(),
+}
+
+
+def scaling_frame(center: Tensor, scale: Tensor) -> Frame:
+    """The frame x -> (x - center) / scale, center (..., 1, d) and scale (..., d)."""
+    return Frame(center, torch.diag_embed(1 / scale), torch.diag_embed(scale), -scale.log().sum(-1))
+
+
+def dependent_columns(
+    points: Tensor, weights: Tensor | None = None, tolerance: float | None = None
+) -> list[int]:
+    """Columns of (n, d) that are constant or linear combinations of the columns before them.
+
+    Parameters
+    ----------
+    points : (n, d)
+    weights : (n,), sum one; equal by default
+    tolerance : share of a column's standard deviation that the columns before it may leave unexplained;
+        a little above rounding by default
+
+    >>> x = torch.arange(5.0, dtype=torch.float64)
+    >>> dependent_columns(torch.stack([x, 2 * x + 1, x**2, torch.ones(5)], -1))
+    [1, 3]
+    """
+    rows, dim = points.shape
+    eps = torch.finfo(points.dtype).eps
+    tolerance = 1e3 * eps * dim if tolerance is None else tolerance
+    share = torch.full_like(points[:, 0], 1 / rows) if weights is None else weights
+    size = points.abs().amax(0)
+    unit = torch.where(size > 0, size, 1)  # guards the squares below against under- and overflow
+    centered = (points - points[:1]) / unit  # exactly zero for a constant, which a mean is not
+    centered = (centered - share @ centered) * share.sqrt().unsqueeze(-1)
+    norms = centered.norm(dim=0)
+    basis = torch.zeros(rows, 0, dtype=points.dtype, device=points.device)
+    dependent = []
+    for j in range(dim):
+        if norms[j] <= 10 * eps:
+            dependent.append(j)
+            continue
+        residual = centered[:, j] / norms[j]
+        for _ in range(2):  # twice is enough: the second pass removes what rounding left
+            residual = residual - basis @ (basis.T @ residual)
+        if basis.shape[1] >= rows - 1 or residual.norm() <= tolerance:
+            dependent.append(j)
+        else:
+            basis = torch.cat([basis, (residual / residual.norm()).unsqueeze(1)], 1)
+    return dependent
+
+
+def _standardize(context: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Center (..., 1, d), scale (..., d) and the standardized points (..., n, d)."""
+    center = context.mean(-2, keepdim=True) if weights is None else weights.unsqueeze(-2) @ context
+    centered = context - center
+    counts = 1 if weights is None else (weights > 0).unsqueeze(-1)  # a row of weight zero is not there
+    spread = (centered.detach().abs() * counts).amax(-2)  # guards the squares against under- and overflow
+    eps = torch.finfo(context.dtype).eps
+    constant = spread <= 4 * eps * (context.detach().abs() * counts).amax(-2)
+    if bool(constant.any()):
+        columns = constant.reshape(-1, constant.shape[-1]).any(0).nonzero().flatten().tolist()
+        raise DataError(
+            f"{column_names(columns)}: constant, so the sample has no density there; drop the column(s)"
+        )
+    unit = centered / spread.unsqueeze(-2)
+    squares = unit.square()
+    variance = squares.mean(-2) if weights is None else (weights.unsqueeze(-2) @ squares).squeeze(-2)
+    scale = variance.sqrt()
+    return center, scale * spread, unit / scale.unsqueeze(-2)
+
+
+def _deficient(correlation: Tensor) -> tuple[Tensor, float]:
+    """Which correlation matrices (..., d, d) cannot be inverted, and the ratio of eigenvalues asked for."""
+    eigenvalues = torch.linalg.eigvalsh(correlation)
+    tolerance = 10 * correlation.shape[-1] * torch.finfo(correlation.dtype).eps
+    return eigenvalues[..., 0] <= tolerance * eigenvalues[..., -1], tolerance
+
+
+def _second_moment(points: Tensor, weights: Tensor | None) -> Tensor:
+    if weights is None:
+        return points.mT @ points / points.shape[-2]
+    return (points * weights.unsqueeze(-1)).mT @ points
+
+
+def _deficiency_message(context: Tensor, weights: Tensor | None, deficient: Tensor, tolerance: float) -> str:
+    """Say which columns of the first deficient sample of a batch depend on those before them."""
+    points = context[deficient][0] if deficient.ndim else context
+    if weights is not None and deficient.ndim:
+        weights = weights[deficient][0]
+    rows, dim = points.shape
+    if rows <= dim:
+        return (
+            f"{rows} rows in {dim} columns span no {dim}-dimensional density: "
+            f"give at least {dim + 1} rows, fewer columns, or principal components"
+        )
+    columns = dependent_columns(points, weights, tolerance)
+    which = column_names(columns) or "some columns"
+    return f"{which}: a linear combination of the other columns (singular covariance); drop it or use PCA"
+
+
+class _InverseSqrt(torch.autograd.Function):
+    """S^(-1/2) of a symmetric positive matrix, with a derivative that is finite at equal eigenvalues.
+
+    In the eigenbasis d(S^(-1/2))_ij = -dS_ij / (a_i a_j (a_i + a_j)) with a = sqrt(eigenvalues):
+    the difference quotient cancels, which autograd through `eigh` cannot know.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor) -> Tensor:
+        eigenvalues, vectors = torch.linalg.eigh(matrix)
+        roots = eigenvalues.sqrt()
+        ctx.save_for_backward(roots, vectors)
+        result: Tensor = (vectors / roots.unsqueeze(-2)) @ vectors.mT
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        roots, vectors = ctx.saved_tensors
+        row, column = roots.unsqueeze(-1), roots.unsqueeze(-2)
+        inner = vectors.mT @ gradients[0] @ vectors / (row * column * (row + column))
+        result: Tensor = -(vectors @ inner @ vectors.mT)
+        return result

@@ -1,0 +1,125 @@
+"""What users hold their data in: arrays, tensors, pandas and polars frames, and the same on the way out.
+
+Neither pandas nor polars is imported here: a frame that arrives has brought its library along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from discoformer.core.checks import DataError
+
+__all__ = [
+    "kind_of",
+    "labels_of",
+    "make_frame",
+    "refuse_columns",
+    "refuse_missing",
+    "refuse_text",
+    "wrap_column",
+    "wrap_columns",
+]
+
+Kind = Literal["array", "tensor", "pandas", "polars"]
+
+
+def kind_of(data: Any) -> Kind:
+    """What the data is held in; everything that is not a tensor or a frame counts as an array.
+
+    >>> kind_of([[1.0, 2.0]])
+    'array'
+    """
+    return kind_of_type(type(data))
+
+
+def kind_of_type(holder: type) -> Kind:
+    """The same from the type alone."""
+    if issubclass(holder, Tensor):
+        return "tensor"
+    home = holder.__module__.split(".")[0]
+    if holder.__name__ == "DataFrame" and home in ("pandas", "polars"):
+        return "pandas" if home == "pandas" else "polars"
+    return "array"
+
+
+def labels_of(data: Any) -> list[Any] | None:
+    """The columns of a frame, whatever they are called by: text, numbers, tuples."""
+    return None if kind_of(data) in ("array", "tensor") else list(data.columns)
+
+
+def wrap_column(values: NDArray[np.float64], name: str, like: Any) -> Any:
+    """A column of answers (m,): a series with the index of ``like`` if that is a frame, else the array."""
+    frame = wrap_columns(values[:, None], [name], like)
+    return values if isinstance(frame, np.ndarray) else frame[name]
+
+
+def wrap_columns(values: NDArray[np.float64], names: Sequence[Any], like: Any) -> Any:
+    """Columns of answers (m, k): a frame with the index of ``like`` if that is a frame, else the array."""
+    return make_frame(values, names, type(like), getattr(like, "index", None))
+
+
+def make_frame(
+    values: NDArray[np.float64], names: Sequence[Any], holder: type[Any], index: Any = None
+) -> Any:
+    """Columns (m, k) in the type that the data came in, if that is a frame, else the array."""
+    kind = kind_of_type(holder)
+    if kind == "pandas":
+        return holder(values, index=index, columns=list(names))
+    if kind == "polars":
+        return holder(values, schema=list(names))
+    return values
+
+
+def refuse_columns(data: Any) -> None:
+    """Raise `DataError` if a frame has no columns, or two of the same name."""
+    labels = labels_of(data)
+    if labels is None:
+        return
+    if not labels:
+        raise DataError("X has no columns")
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise DataError(f"X has two columns {twice!r}: rename one of them")
+
+
+def refuse_text(data: Any) -> None:
+    """Raise `DataError` that names the first column of a frame that does not hold numbers."""
+    if kind_of(data) == "array":
+        return
+    for name in data.columns:
+        column = np.asarray(data[name])
+        try:
+            column.astype(np.float64)
+            numbers = column.dtype.kind not in "mM"  # dates would become nanoseconds without a word
+        except (TypeError, ValueError):
+            numbers = False
+        if not numbers:
+            raise DataError(
+                f"column {name!r} holds text or dates: turn it into numbers or leave it out"
+            ) from None
+
+
+def refuse_missing(values: NDArray[np.float64], names: Sequence[str] | None = None) -> None:
+    """Raise `DataError` that names row and column of the first NaN or infinite value of (n, d).
+
+    >>> refuse_missing(np.array([[0.0, 1.0], [2.0, np.nan]]), ["a", "b"])
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: X has NaN at row 1, column 'b' (1 NaN or infinite value(s) in all): \
+drop or fill such rows first
+    """
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    row, column = (int(i) for i in np.argwhere(bad)[0])
+    what = "NaN" if np.isnan(values[row, column]) else "an infinity"
+    which = f"column {column}" if names is None else f"column {names[column]!r}"
+    raise DataError(
+        f"X has {what} at row {row}, {which} ({int(bad.sum())} NaN or infinite value(s) in all): "
+        "drop or fill such rows first"
+    )

@@ -1,0 +1,141 @@
+"""Which method describes this sample best: held-out log-likelihood, for any method and any data.
+
+Every row is predicted once, by a fit that has not seen it (k-fold cross-validation).  The mean log
+density of the held-out rows needs no truth, rewards no overfitting, and its differences between two
+methods do not depend on the units of the columns.  Where the truth is known, `score_error` says how far
+the score is off as well.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discoformer.baselines.flow import SplineFlow
+from discoformer.baselines.kde import KDE
+from discoformer.baselines.mixtures import BayesianMixture, GaussianMixtureBIC
+from discoformer.columns.support import suited
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Method
+from discoformer.evaluation.known_truth import Dataset, measure
+from discoformer.methods import resolve
+
+__all__ = ["FLOW", "PEERS", "HeldOut", "held_out_log_likelihood", "make_method", "score_error"]
+
+PEERS: dict[str, Callable[[], Method]] = {
+    "kde-scott": KDE,
+    "kde-loo": partial(KDE, "loo"),
+    "gmm-full": GaussianMixtureBIC,
+    "gmm-diag": partial(GaussianMixtureBIC, "diag"),
+    "bayes-gmm": BayesianMixture,
+}
+"""What a user would pick instead: kernel density with Scott's rule and with the bandwidth of largest
+leave-one-out likelihood, scikit-learn's Gaussian mixtures by BIC with full and with diagonal covariances,
+and its Bayesian mixture of 20 components."""
+
+FLOW = "flow"
+"""Name of the neural spline flow, which is trained on every fold and needs the ``bench`` extra."""
+
+Splits = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out log density of every row.
+
+    Attributes
+    ----------
+    log_density : (n,), in the order of the rows
+    seconds : for all folds, fits and answers together
+    """
+
+    log_density: NDArray[np.float64]
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        """Held-out log-likelihood per row."""
+        return float(self.log_density.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `mean`, over the rows."""
+        return _standard_error(self.log_density)
+
+    def minus(self, other: HeldOut) -> tuple[float, float]:
+        """Mean difference to another method and its standard error, row by row: rows are hard for both."""
+        difference = self.log_density - other.log_density
+        return float(difference.mean()), _standard_error(difference)
+
+
+def make_method(name: str) -> Method:
+    """A peer by its name, the flow, or a network by name or path.
+
+    >>> make_method("gmm-diag").covariance
+    'diag'
+    """
+    if name in PEERS:
+        return PEERS[name]()
+    if name == FLOW:
+        return SplineFlow()
+    try:
+        return resolve(name).method
+    except DataError as error:
+        raise DataError(f"{error} (or a method: {', '.join((*PEERS, FLOW))})") from None
+
+
+def held_out_log_likelihood(
+    method: Method,
+    sample: Any,
+    folds: int = 5,
+    seed: int = 0,
+    progress: Callable[[Splits], Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]]] = iter,
+) -> HeldOut:
+    """Log density of every row under a fit to the other folds.
+
+    Parameters
+    ----------
+    method : with a density
+    sample : array or tensor (n, d)
+    folds : number of parts, each held out once
+    seed : of the random split; the same split for every method
+    progress : called with the list of splits, iterates over them; for a progress bar
+
+    >>> x = np.random.default_rng(0).normal(size=(400, 1))
+    >>> round(held_out_log_likelihood(KDE(), x).mean, 1)  # the best possible is -1.4
+    -1.4
+    """
+    from sklearn.model_selection import KFold
+
+    points = check_points(sample, "the sample", min_rows=2).detach().double().cpu().numpy()
+    if points.ndim != 2:
+        raise DataError(f"the sample has shape {points.shape}, expected (rows, columns)")
+    if not 2 <= folds <= len(points):
+        raise DataError(f"{folds} folds of {len(points)} rows: choose a number from 2 to {len(points)}")
+    log_density = np.empty(len(points))
+    start = time.perf_counter()
+    for inside, outside in progress(list(KFold(folds, shuffle=True, random_state=seed).split(points))):
+        with torch.no_grad():
+            fold = suited(method, len(inside), points.shape[1])  # as the estimator does
+            log_density[outside] = fold.fit(points[inside]).log_density(points[outside])
+    if not np.isfinite(log_density).all():
+        row = int(np.flatnonzero(~np.isfinite(log_density))[0])
+        raise DataError(f"the held-out log density of row {row} is {log_density[row]}: no comparison")
+    return HeldOut(log_density, time.perf_counter() - start)
+
+
+def score_error(method: Method, data: Dataset) -> float:
+    """Relative score error at the sample points, fitted to the whole sample (the zero field has one)."""
+    return measure({"method": method}, iter([data]))["method"].relative_score
+
+
+def _standard_error(values: NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(len(values))

@@ -1,0 +1,113 @@
+"""What the mixture core needs of a sample: its size, landmarks, a part of it, and sums over its points.
+
+The core never sees the points themselves, so the same core digests a tensor, files larger than memory
+and arrays on a cluster.  Here is the sample in memory; it is visited in chunks, and sums do not care.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol, Self, cast
+
+import torch
+from torch import Tensor
+
+from discoformer.core.threads import ordered_map
+from discoformer.models.mixture.landmarks import evenly_by_radius, farthest_points
+from discoformer.models.mixture.lift import lift
+from discoformer.models.mixture.slots import Slots
+from discoformer.models.mixture.statistics import slot_statistics
+
+__all__ = ["FEW", "MANY", "InMemory", "Sample"]
+
+MANY = 32_768  # points from which on a part of them decides the structure
+FEW = 8192  # points of that part: as many as training has seen
+_CHUNK = 5 * 2**19  # bytes of temporaries in one chunk: what stays in cache is fastest
+_BESIDE = 96  # numbers per point beside its lift: three times the usual number of slots
+_LEAST = 256  # points in a chunk: with fewer, products of matrices are slow
+_SPREAD = 8  # chunks from which on all threads share them: fewer are not worth the handing over
+_KEEP = 128 * 2**20  # bytes of lifted points that are kept from one pass to the next
+
+
+class Sample(Protocol):
+    """A batch of B samples of n points in d dimensions, in normalized coordinates."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """B, n, d."""
+        ...
+
+    @property
+    def total(self) -> Tensor:
+        """Number of points (B, 1), or with weights the size of the equally weighted sample they equal."""
+        ...
+
+    def few(self) -> InMemory | Self:
+        """Itself, or of more than `MANY` points `FEW`, evenly spaced in the order of their radius."""
+        ...
+
+    def landmarks(self, count: int) -> Tensor:
+        """Farthest points (B, count, d)."""
+        ...
+
+    def statistics(self, slots: Slots) -> Tensor:
+        """`slot_statistics` of all points (B, M, F + 5 or F + 2)."""
+        ...
+
+
+class InMemory:
+    """Points (B, n, d) with weights (B, n) that sum to one, or None.
+
+    ``once`` says that there will be one pass only, as over a chunk of a stream: no lifted points are kept.
+    """
+
+    def __init__(self, points: Tensor, weights: Tensor | None = None, *, once: bool = False) -> None:
+        self.points, self.weights, self.once = points, weights, once
+        if weights is None:
+            self.total = torch.full_like(points[:, :1, 0], points.shape[1])
+        else:
+            self.total = 1 / weights.square().sum(-1, keepdim=True)
+        self._lifted: dict[int, tuple[Tensor, Tensor]] = {}
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        batch, size, dim = self.points.shape
+        return batch, size, dim
+
+    def few(self) -> InMemory:
+        size, dim = self.points.shape[1:]
+        if size <= MANY:
+            return self
+        index = evenly_by_radius(self.points.detach(), self.weights, FEW)
+        return InMemory(self.points.gather(1, index.unsqueeze(-1).expand(-1, -1, dim)))
+
+    def landmarks(self, count: int) -> Tensor:
+        return farthest_points(self.points, count)
+
+    def statistics(self, slots: Slots) -> Tensor:
+        batch, size, dim = self.shape
+        features = (dim + 1) * (dim + 2) // 2
+        column = size * batch * self.points.element_size()  # bytes of one number per point
+        parts = max(1, min(size // _LEAST, column * (features + _BESIDE) // _CHUNK))
+        rows = math.ceil(size / parts)
+        graph = torch.is_grad_enabled() or not self.points.requires_grad  # what is kept must have one
+        tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (self.points, *slots.keys))
+        # Training stands rounding: there, sums in double precision are not worth a twentieth of the time.
+        precise = self.points.dtype if tracked else torch.float64
+        copies = 1 if precise == self.points.dtype else 3
+        keep = graph and not self.once and copies * column * features <= _KEEP
+
+        def part(start: int) -> Tensor:
+            chunk = slice(start, start + rows)
+            lifts = self._lifted.get(start)
+            if lifts is None:
+                exact = lift(self.points[:, chunk].to(precise))
+                lifts = exact.to(self.points.dtype), exact.detach()
+                if keep:
+                    self._lifted[start] = lifts
+            lifted, exact = lifts
+            share = 1 / size if self.weights is None else self.weights[:, chunk]
+            return slot_statistics(lifted, share, slots, exact)
+
+        alone = parts < _SPREAD or tracked
+        return cast(Tensor, sum((map if alone else ordered_map)(part, range(0, size, rows))))

@@ -1,0 +1,190 @@
+"""Slots: the Student-t components that the mixture core keeps, and what they have seen of the points."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from discoformer.models.mixture.lift import Natural, moment_matrix, natural_parameters
+
+__all__ = [
+    "Keys",
+    "Moments",
+    "Slots",
+    "least_logit",
+    "log_density_of",
+    "make_slots",
+    "mean_and_covariance",
+    "moments_of",
+    "start_slots",
+    "student_log_density",
+    "weight_and_log",
+]
+
+_TINY = 1e-8  # a smaller share is that of a slot without points
+
+
+class Keys(NamedTuple):
+    """What points attend to: with w = 1 + <phi(x), theta>, the logit of x is offset - power log w.
+
+    Attributes
+    ----------
+    theta : (..., M, F), <phi(x), theta> is the squared Mahalanobis distance over nu
+    offset, power : (..., M, 1)
+    """
+
+    theta: Tensor
+    offset: Tensor
+    power: Tensor
+
+
+class Slots(NamedTuple):
+    """M Student-t components; a leading batch (...) everywhere.
+
+    Attributes
+    ----------
+    log_weight : (..., M), log of the mixture weight, normalized
+    mean : (..., M, d)
+    scale : (..., M, d, d), the scale matrix (the covariance is nu / (nu - 2) times it)
+    nu : (..., M), degrees of freedom, above two
+    temperature : (..., M), sharpens or softens the responsibilities of the next layer
+    natural : of N(mean, scale); this and what follows `make_slots` fills in
+    peak : (..., M), log density at the mean
+    keys : for the points to attend to
+    brief : whether points tell no more than weights, means and scales need
+    """
+
+    log_weight: Tensor
+    mean: Tensor
+    scale: Tensor
+    nu: Tensor
+    temperature: Tensor
+    natural: Natural
+    peak: Tensor
+    keys: Keys
+    brief: bool = False
+
+
+def make_slots(log_weight: Tensor, mean: Tensor, scale: Tensor, nu: Tensor, temperature: Tensor) -> Slots:
+    """Slots with all that follows from their parameters, computed once for all chunks of points."""
+    dim = mean.shape[-1]
+    natural = natural_parameters(mean, scale)
+    peak = _student_peak(natural.log_peak, nu, dim)
+    offset = torch.addcmul(log_weight, temperature, peak)
+    power = temperature * (0.5 * (nu + dim))
+    keys = Keys(natural.distance / nu.unsqueeze(-1), offset.unsqueeze(-1), power.unsqueeze(-1))
+    return Slots(log_weight, mean, scale, nu, temperature, natural, peak, keys)
+
+
+class Moments(NamedTuple):
+    """What a slot knows of its points, per slot.
+
+    Attributes
+    ----------
+    share : (..., M), part of the sample's weight
+    lifted : (..., M, F), tail-weighted mean of phi(x), in the precision of the sums
+    tail : (..., M), mean Student-t weight u; one for Gaussian points
+    log_mixture : (..., M), mean over the slot's points, divided by d
+    mean : (..., M, d)
+    covariance : (..., M, d, d)
+    details : (..., M, 3), for `log_density_of`; of brief slots (..., M, 0)
+    """
+
+    share: Tensor
+    lifted: Tensor
+    tail: Tensor
+    log_mixture: Tensor
+    mean: Tensor
+    covariance: Tensor
+    details: Tensor
+
+
+def student_log_density(distance: Tensor, log_peak: Tensor, nu: Tensor, dim: int) -> Tensor:
+    """Log Student-t density from the squared Mahalanobis distance and the Gaussian's log peak.
+
+    log t = log_peak + lgamma((nu + d)/2) - lgamma(nu/2) - d/2 log(nu/2) - (nu + d)/2 log(1 + distance/nu)
+    """
+    return _student_peak(log_peak, nu, dim) - 0.5 * (nu + dim) * torch.log1p(distance / nu)
+
+
+def _student_peak(log_peak: Tensor, nu: Tensor, dim: int) -> Tensor:
+    half = 0.5 * nu.double()  # lgamma of thousands: in single precision their difference loses three digits
+    gain = torch.lgamma(half + 0.5 * dim) - torch.lgamma(half) - 0.5 * dim * half.log()
+    return log_peak + gain.to(log_peak.dtype)
+
+
+def weight_and_log(theta: Tensor, lifted: Tensor) -> tuple[Tensor, Tensor]:
+    """w = 1 + <phi, theta> and log w, each (..., M, n), of keys (..., M, F) and lifted points (..., F, n).
+
+    In double precision log1p is slow, and what w = 1 + t loses is nu * 1e-16 of a log density.
+    """
+    t = (theta @ lifted).clamp_min_(0)
+    if t.dtype == torch.float32:
+        return t + 1, t.log1p()
+    w = t.add_(1)
+    return w, w.log()
+
+
+@cache
+def least_logit(dtype: torch.dtype) -> float:
+    """Logits this far below the largest count as zero: what underflows is slow and counts for nothing."""
+    return 0.75 * math.log(torch.finfo(dtype).tiny)
+
+
+def moments_of(statistics: Tensor, slots: Slots) -> Moments:
+    """What the sums of `slot_statistics` (B, M, F + 5 or F + 2) over a sample say of its slots.
+
+    The Student-t weight of a point is u = (1 + d/nu) / w.
+    """
+    dim = slots.mean.shape[-1]
+    features = slots.keys.theta.shape[-1]
+    weighted = statistics[..., :features] * (1 + dim / slots.nu).unsqueeze(-1)
+    rest = statistics[..., features:].to(slots.nu.dtype)
+    share = rest[..., 0]
+    mass = weighted[..., 0]
+    lifted = weighted / mass.clamp_min(_TINY).unsqueeze(-1)
+    per_share = 1 / share.clamp_min(_TINY)
+    tail = mass.to(share.dtype) * per_share
+    mean, covariance = mean_and_covariance(lifted, tail, dim)
+    log_mixture = rest[..., 1] * (per_share / dim)
+    details = rest[..., 2:]
+    return Moments(share, lifted, tail, log_mixture, mean, covariance, details)
+
+
+def mean_and_covariance(lifted: Tensor, tail: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Mean and covariance from a normalized lifted moment; the tail weight makes it the M-step's.
+
+    The difference is taken in the precision of the moment, the answers are in that of the tail weight.
+    """
+    matrix = moment_matrix(lifted, dim)
+    mean = matrix[..., 0, 1:]
+    covariance = matrix[..., 1:, 1:] - mean.unsqueeze(-1) * mean.unsqueeze(-2)
+    return mean.to(tail.dtype), covariance.to(tail.dtype) * tail[..., None, None]
+
+
+def log_density_of(moments: Moments, slots: Slots) -> tuple[Tensor, Tensor, Tensor]:
+    """Over the points of every slot: mean entropy, and mean and variance of the log density, each (..., M).
+
+    The log density of a point is peak - (nu + d)/2 log w.
+    """
+    half = 0.5 * (slots.nu + slots.mean.shape[-1])
+    per_share = 1 / moments.share.clamp_min(_TINY)
+    entropy, first, second = (moments.details * per_share.unsqueeze(-1)).unbind(-1)
+    drop = half * first
+    mean = slots.peak * (moments.share * per_share) - drop
+    square = slots.peak * (mean - drop) + half.square() * second
+    return entropy, mean, (square - mean.square()).clamp_min(0)
+
+
+def start_slots(mean: Tensor, spread: Tensor, nu: float) -> Slots:
+    """Equal isotropic slots at landmarks (B, M, d) with standard deviation ``spread`` (B,)."""
+    batch, count, dim = mean.shape
+    eye = torch.eye(dim, dtype=mean.dtype, device=mean.device)
+    variance = spread.square() + 1e-5
+    scale = (variance[:, None, None, None] * eye).expand(batch, count, dim, dim)
+    flat = torch.ones_like(mean[..., 0])
+    return make_slots(-math.log(count) * flat, mean, scale, nu * flat, flat)

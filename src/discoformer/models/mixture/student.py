@@ -1,0 +1,149 @@
+"""A mixture of Student-t components as a distribution: everything about it is closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Estimate, Field
+from discoformer.core.threads import ordered_map
+from discoformer.models.mixture.lift import lift, natural_parameters
+from discoformer.models.mixture.slots import least_logit, make_slots, student_log_density, weight_and_log
+
+__all__ = ["StudentMixture"]
+
+_BUDGET = 16 * 2**20  # bytes of temporaries in one chunk of a read-out
+
+
+@dataclass(frozen=True)
+class StudentMixture(Field):
+    """Mixture of M multivariate Student-t distributions; a leading batch (...) everywhere.
+
+    Attributes
+    ----------
+    log_weight : (..., M)
+    mean : (..., M, d)
+    scale : (..., M, d, d)
+    nu : (..., M), degrees of freedom, above two
+
+    Examples
+    --------
+    >>> one = torch.ones(1, dtype=torch.float64)
+    >>> normal = StudentMixture(0 * one, 0 * one[:, None], one[:, None, None], 1e8 * one)
+    >>> round(float(normal.cdf(torch.tensor([[1.96]], dtype=torch.float64))), 3)
+    0.975
+    """
+
+    log_weight: Tensor
+    mean: Tensor
+    scale: Tensor
+    nu: Tensor
+
+    @property
+    def dim(self) -> int:
+        return self.mean.shape[-1]
+
+    @property
+    def covariance(self) -> Tensor:
+        """Covariance of every component (..., M, d, d): nu / (nu - 2) times its scale."""
+        return (self.nu / (self.nu - 2))[..., None, None] * self.scale
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> StudentMixture:
+        """Apply a function to every parameter tensor."""
+        return StudentMixture(*(function(t) for t in (self.log_weight, self.mean, self.scale, self.nu)))
+
+    def transform(self, matrix: Tensor, shift: Tensor) -> StudentMixture:
+        """The law of x matrix + shift, matrix (..., d, e) of rank e and shift (..., 1, e)."""
+        scale = matrix.mT.unsqueeze(-3) @ self.scale @ matrix.unsqueeze(-3)
+        return StudentMixture(self.log_weight, self.mean @ matrix + shift, scale, self.nu)
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        """T = logsumexp_m, S = sum_m r_m u_m P_m (mu_m - y); the score is the gradient of T."""
+        count, dim = self.mean.shape[-2:]
+        per_row = (4 * count + (2 + dim) * dim) * queries.element_size()
+        rows = max(1, _BUDGET // (per_row * max(1, self.log_weight[..., 0].numel())))
+        slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
+        theta, offset, power = slots.keys
+        heavy = (1 + dim / self.nu)[..., None, None]  # u = heavy / w
+        form = (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT  # of P [-mu, I], (..., d (d + 1), M)
+
+        def part(chunk: Tensor) -> tuple[Tensor, Tensor]:
+            w, g = weight_and_log(theta, lift(chunk))  # (..., M, m)
+            logits = offset - power * g
+            top = logits.detach().amax(-2, keepdim=True)
+            r = (logits - top).clamp_min(least_logit(top.dtype)).exp()
+            total = r.sum(-2, keepdim=True)
+            mixed = (form @ (r / (w * total))).unflatten(-2, (dim, dim + 1))  # (..., d, d + 1, m)
+            score = -(mixed[..., 0, :] + (mixed[..., 1:, :] * chunk.mT.unsqueeze(-3)).sum(-2))
+            return (total.log() + top).squeeze(-2), score.mT
+
+        chunks = queries.split(rows, -2)
+        tracked = torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
+        parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
+        log_densities, scores = zip(*parts, strict=True)
+        return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n points: (..., n, d)."""
+        batch = self.log_weight.shape[:-1]
+        flat = self.map(lambda t: t.reshape(-1, *t.shape[len(batch) :]))
+        component = torch.multinomial(flat.log_weight.exp(), n, replacement=True, generator=generator)
+        row = torch.arange(len(component), device=component.device).unsqueeze(-1)
+        factor = torch.linalg.cholesky(flat.scale)
+        normal = torch.randn(
+            *component.shape, self.dim, 1, dtype=self.mean.dtype, device=self.mean.device, generator=generator
+        )
+        half = flat.nu[row, component] / 2
+        gamma = torch._standard_gamma(half, generator=generator)
+        stretch = (half / gamma).sqrt().unsqueeze(-1)
+        rows = max(1, _BUDGET // (len(component) * self.dim**2 * factor.element_size()))
+        pieces = zip(component.split(rows, -1), normal.split(rows, 1), strict=True)
+        offset = torch.cat([factor[row, which] @ noise for which, noise in pieces], 1).squeeze(-1)
+        points = flat.mean[row, component] + offset * stretch
+        result: Tensor = points.reshape(*batch, n, self.dim)
+        return result
+
+    def marginal(self, columns: Sequence[int]) -> StudentMixture:
+        """The law of some of the columns."""
+        keep = torch.as_tensor(columns, device=self.mean.device)
+        scale = self.scale[..., keep[:, None], keep]
+        return StudentMixture(self.log_weight, self.mean[..., keep], scale, self.nu)
+
+    def conditional(self, columns: Sequence[int], values: Tensor) -> StudentMixture:
+        """The law of the other columns, in their order, given ``values`` (..., k) of ``columns``.
+
+        Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with
+        the distance of the values; the weights move to the components that explain the values.
+        """
+        given = torch.as_tensor(columns, device=self.mean.device)
+        rest = torch.tensor([c for c in range(self.dim) if c not in set(columns)], device=given.device)
+        size = len(given)
+        known = self.marginal(columns)
+        offset = values.unsqueeze(-2) - known.mean  # (..., M, k)
+        cross = self.scale[..., rest[:, None], given]  # (..., M, e, k)
+        factor = torch.linalg.cholesky(known.scale)
+        solved = torch.cholesky_solve(torch.cat([offset.unsqueeze(-1), cross.mT], -1), factor)
+        distance = (offset * solved[..., 0]).sum(-1)
+        mean = self.mean[..., rest] + (cross @ solved[..., :1]).squeeze(-1)
+        shrunk = self.scale[..., rest[:, None], rest] - cross @ solved[..., 1:]
+        growth = (self.nu + distance) / (self.nu + size)
+        log_peak = natural_parameters(known.mean, known.scale).log_peak
+        log_weight = self.log_weight + student_log_density(distance, log_peak, self.nu, size)
+        return StudentMixture(
+            torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, self.nu + size
+        )
+
+    def cdf(self, queries: Tensor) -> Tensor:
+        """Distribution function (..., m) at queries (..., m, 1); one dimension only, no gradients."""
+        if self.dim != 1:
+            raise DataError(f"the distribution function needs one column, not {self.dim}: take a marginal")
+        from scipy.special import stdtr  # scikit-learn brings scipy; loading it costs, so only here
+
+        standard = (queries - self.mean.mT) / self.scale[..., 0].mT.sqrt()  # (..., m, M)
+        below = stdtr(self.nu.unsqueeze(-2).detach().cpu().numpy(), standard.detach().cpu().numpy())
+        weight = self.log_weight.exp().unsqueeze(-2)
+        return (torch.as_tensor(below, dtype=weight.dtype, device=weight.device) * weight).sum(-1)
