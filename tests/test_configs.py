@@ -11,7 +11,8 @@ from discoformer.models.registry import build_network, list_models
 from discoformer.priors import GMMPrior, prior_from_config
 from discoformer.training.config import load_recipe
 
-CONFIGS = {path.stem: path for path in (Path(__file__).parent.parent / "configs").glob("*.yaml")}
+ROOT = Path(__file__).parent.parent
+CONFIGS = {path.stem: path for path in (*ROOT.glob("configs/*.yaml"), *ROOT.glob("paper/configs/*.yaml"))}
 SHIPPED = {name: card for name, card in list_models().items() if "members" not in card.core}
 LENGTH = {"steps", "cycles"}  # a run may go on, or end before the last step of its recipe
 

@@ -151,6 +151,7 @@ def test_unknown_descriptions_are_refused() -> None:
 def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty registry in place of the shipped one."""
     monkeypatch.setattr(registry, "_weights_folder", lambda: tmp_path / "weights")
+    monkeypatch.setattr(registry, "_further_folders", list)
     registry._registry.cache_clear()
     yield tmp_path / "weights"
     registry._registry.cache_clear()
@@ -287,8 +288,31 @@ def test_a_registration_that_fails_leaves_what_was_there(
 
 
 def test_the_package_holds_the_listed_weights_and_no_others() -> None:
-    listed = {entry["file"] for entry in registry._registry().values() if "file" in entry}
-    assert {path.name for path in registry._weights_folder().glob("*.safetensors")} == listed
+    for folder in (registry._weights_folder(), *registry._further_folders()):
+        listed = {entry["file"] for entry in registry._read_list(folder).values() if "file" in entry}
+        assert {path.name for path in folder.glob("*.safetensors")} == listed
+
+
+def test_other_distributions_add_weights_and_cannot_replace_ours(
+    own_registry: Path, model_path: Path, axis_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = tmp_path / "weights", tmp_path / "theirs"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_weights_folder", lambda: theirs)
+        register("one", axis_path)
+        register("two", axis_path)
+    register("one", model_path)
+    with pytest.raises(DataError, match="no model 'two': choose one of one"):
+        load_model("two")
+    monkeypatch.setattr(registry, "_further_folders", lambda: [theirs])
+    registry._registry.cache_clear()
+    assert {name: card.frame for name, card in list_models().items()} == {
+        "one": read_card(model_path).frame,
+        "two": read_card(axis_path).frame,
+    }
+    load_model("two")
+    register("three", model_path)
+    assert set(json.loads((ours / "registry.json").read_text())) == {"one", "three"}, "only our own"
 
 
 def test_every_shipped_model_loads_and_matches_its_checksum() -> None:

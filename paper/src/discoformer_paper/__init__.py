@@ -8,6 +8,7 @@ tests find it there.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from discoformer.core.checks import DataError
@@ -15,7 +16,9 @@ from discoformer.core.checks import DataError
 if TYPE_CHECKING:
     from discoformer_paper.harness import Experiment
 
-__all__ = ["NAMES", "find"]
+__all__ = ["NAMES", "WEIGHTS", "find"]
+
+WEIGHTS = Path(__file__).parent / "weights"
 
 NAMES = (
     "attention_kde",

@@ -2,8 +2,9 @@
 
 A weights file is safetensors whose header carries everything needed to rebuild and judge the network:
 core and frame, the prior it was trained on, its range of dimensions and sizes, the record of the run.
-`weights/registry.json` lists the shipped files with their SHA-256, and the stacks made of them.  Nothing is
-ever unpickled.
+`weights/registry.json` lists the shipped files with their SHA-256, and the stacks made of them.  Another
+distribution adds a folder of the same kind through the entry point group ``discoformer.weights``.  Nothing
+is ever unpickled.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +179,7 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
 
 def _load_shipped(name: str, dtype: torch.dtype) -> Network:
     entry = _registry()[name]
-    path = _weights_folder() / entry["file"]
+    path: Path = entry["folder"] / entry["file"]
     if not path.exists():
         raise DataError(f"the weights of {name!r} are missing: reinstall discoformer")
     if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
@@ -216,7 +218,7 @@ def list_models() -> dict[str, Card]:
 def _card(entry: dict[str, Any]) -> Card:
     """The card of an entry; a stack's range is what all its members were trained on."""
     if "members" not in entry:
-        return read_card(_weights_folder() / entry["file"])
+        return read_card(entry["folder"] / entry["file"])
     members = {member: _card(_registry()[member]) for member in entry["members"]}
     cards = [members[member] for member in entry["members"]]
     return Card(
@@ -265,17 +267,32 @@ def register_stack(name: str, members: Sequence[str]) -> None:
 
 
 def _listing(name: str, entry: dict[str, Any]) -> str:
-    """The registry with one entry more, as text."""
-    _registry.cache_clear()  # another process may have added to the list
-    return json.dumps(dict(sorted({**_registry(), name: entry}.items())), indent=2) + "\n"
+    """The package's list with one entry more, as text."""
+    entries = {**_read_list(_weights_folder()), name: entry}
+    return json.dumps(dict(sorted(entries.items())), indent=2) + "\n"
 
 
 def _weights_folder() -> Path:
     return Path(str(resources.files("discoformer.models"))) / "weights"
 
 
+def _further_folders() -> list[Path]:
+    """Folders of weights in other distributions."""
+    return [Path(entry.load()) for entry in entry_points(group="discoformer.weights")]
+
+
 @cache
 def _registry() -> dict[str, dict[str, Any]]:
-    path = _weights_folder() / _LIST
+    """All entries by name, each with its folder; a name of the package cannot be taken by another one."""
+    entries = {
+        name: {**entry, "folder": folder}
+        for folder in (*_further_folders(), _weights_folder())
+        for name, entry in _read_list(folder).items()
+    }
+    return dict(sorted(entries.items()))
+
+
+def _read_list(folder: Path) -> dict[str, dict[str, Any]]:
+    path = folder / _LIST
     entries: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
     return entries
