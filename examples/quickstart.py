@@ -11,7 +11,7 @@ from pathlib import Path
 from sklearn.datasets import load_wine
 
 from discoformer import DiScoFormer
-from discoformer.views.plots import plot_density
+from discoformer.views import plot_density
 
 columns = ["flavanoids", "color_intensity"]
 wine = load_wine(as_frame=True).data[columns]

@@ -1,10 +1,14 @@
 """Shared fixtures: models that are small, random and on disk; trained weights are for test_shipped."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from discoformer.data.files import Table, write_table
+from discoformer.models import registry
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.scale import ranks, source
 
@@ -41,3 +45,34 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams of a few thousand rows come in many chunks."""
     monkeypatch.setattr(source, "CHUNK", 8 * 3 * 700)
     monkeypatch.setattr(ranks, "_FEW", 300)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty registry in place of the shipped one."""
+    monkeypatch.setattr(registry, "_weights_folder", lambda: tmp_path / "weights")
+    monkeypatch.setattr(registry, "_further_folders", list)
+    registry._registry.cache_clear()
+    yield tmp_path / "weights"
+    registry._registry.cache_clear()
+
+
+@pytest.fixture
+def data() -> Table:
+    """A table of two columns."""
+    return Table(np.random.default_rng(0).normal(size=(40, 2)) * [1.0, 100.0], ("a", "b"))
+
+
+@pytest.fixture
+def csv(data: Table, tmp_path: Path) -> Path:
+    """The same as a file."""
+    write_table(data, tmp_path / "data.csv")
+    return tmp_path / "data.csv"

@@ -8,6 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from discoformer_paper.contestants import Contestant
+from discoformer_paper.ledger import Ledger, Row, Rows
+from discoformer_paper.settings import gmm_setting, measure_errors, seed_of
+from discoformer_paper.summary import CORE, GMM, KDE, OURS, PUBLISHED, Line, Summary, every
 
 from discoformer import load_model
 from discoformer.core.checks import DataError
@@ -27,10 +31,6 @@ from discoformer_paper import (
     score_vs_n,
     stability,
 )
-from discoformer_paper.contestants import Contestant
-from discoformer_paper.ledger import Ledger, Row, Rows
-from discoformer_paper.settings import gmm_setting, measure_errors, seed_of
-from discoformer_paper.summary import CORE, GMM, KDE, OURS, PUBLISHED, Line, Summary, every
 
 OUR_NAME = "default"
 

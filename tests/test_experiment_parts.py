@@ -5,6 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from discoformer_paper.entropy_fisher import by_default, plug_in
+from discoformer_paper.equivariance import equivariance_errors
+from discoformer_paper.heavy_tails import IndependentStudentT, setting
+from discoformer_paper.ledger import Row, Rows
+from discoformer_paper.once import Once
+from discoformer_paper.ornstein_uhlenbeck import exact_values
+from discoformer_paper.settings import measure_errors
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field, Method
@@ -13,13 +20,6 @@ from discoformer.functionals import entropy, fisher_information
 from discoformer.methods import resolve
 from discoformer.models.registry import build_network
 from discoformer_paper import maps, relative_fisher, runtime
-from discoformer_paper.entropy_fisher import by_default, plug_in
-from discoformer_paper.equivariance import equivariance_errors
-from discoformer_paper.heavy_tails import IndependentStudentT, setting
-from discoformer_paper.ledger import Row, Rows
-from discoformer_paper.once import Once
-from discoformer_paper.ornstein_uhlenbeck import exact_values
-from discoformer_paper.settings import measure_errors
 
 OUR_NAME = "default"
 

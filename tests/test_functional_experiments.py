@@ -4,13 +4,13 @@ import math
 
 import pytest
 import torch
+from discoformer_paper.ledger import Row, Rows
+from discoformer_paper.summary import CORE, KDE, OURS, slope
 
 from discoformer.baselines import kde
 from discoformer.functionals import entropy, fisher_information, kl_divergence, relative_fisher_information
 from discoformer.priors import GaussianPrior
 from discoformer_paper import divergences, entropy_fisher, sdkde, sdkde_histogram
-from discoformer_paper.ledger import Row, Rows
-from discoformer_paper.summary import CORE, KDE, OURS, slope
 
 
 def cell(*errors: float) -> Rows:

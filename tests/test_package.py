@@ -1,5 +1,7 @@
 """What a user installs: the wheel is complete and importing it is light."""
 
+import os
+import resource
 import subprocess
 import sys
 import zipfile
@@ -8,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import discoformer
-from discoformer import baselines
+from discoformer import DiScoFormer, baselines, estimate
+from discoformer.models.registry import load_model
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,3 +43,32 @@ def test_wheel_ships_types_and_weights(tmp_path: Path) -> None:
     assert networks
     wanted = [*package.rglob("*.py"), package / "py.typed", weights / "registry.json", *networks]
     assert {str(path.relative_to(package.parent)) for path in wanted} <= shipped
+
+
+@pytest.mark.slow
+def test_first_estimate_is_not_slower_than_three_imports_of_torch() -> None:
+    """Import, load the default, fit and answer in a fresh process, in processor time, best of three."""
+    first = (
+        "import numpy as np; from discoformer import DiScoFormer\n"
+        "x = np.random.default_rng(0).normal(size=(1000, 2))\n"
+        "DiScoFormer().fit(x).estimate(x)"
+    )
+
+    def seconds(code: str) -> float:
+        times = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            # One thread: threads that wait for a busy machine count as processor time.
+            one = {**os.environ, "OMP_NUM_THREADS": "1"}
+            subprocess.run([sys.executable, "-c", code], check=True, env=one)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(times)
+
+    assert seconds(first) < 3 * seconds("import torch")
+
+
+def test_public_names_are_lazy() -> None:
+    assert discoformer.DiScoFormer is DiScoFormer
+    assert discoformer.estimate is estimate
+    assert discoformer.load_model is load_model

@@ -10,8 +10,14 @@ from time import monotonic
 import numpy as np
 import pytest
 import torch
+from discoformer_paper.contestants import Networks, fingerprint
+from discoformer_paper.dimension_100 import DENSITY_ORACLE, ORACLE
+from discoformer_paper.ledger import Ledger, Rows
+from discoformer_paper.page import page_of, page_path
+from discoformer_paper.provenance import minutes_ledger, record_minutes
+from discoformer_paper.summary import OURS, number
 
-from discoformer.baselines.mixtures import GaussianMixtureBIC
+from discoformer.baselines.gmm import GaussianMixtureBIC
 from discoformer.cli import main
 from discoformer.evaluation.held_out import PEERS
 from discoformer.methods import _load, resolve
@@ -23,13 +29,7 @@ from discoformer_paper import (
     find,
     provenance,
 )
-from discoformer_paper.contestants import Networks, fingerprint
-from discoformer_paper.dimension_100 import DENSITY_ORACLE, ORACLE
 from discoformer_paper.harness import open_folder
-from discoformer_paper.ledger import Ledger, Rows
-from discoformer_paper.page import page_of, page_path
-from discoformer_paper.provenance import minutes_ledger, record_minutes
-from discoformer_paper.summary import OURS, number
 
 ROOT = Path(__file__).parent.parent
 OUR_NAME = "whiten"  # of the file behind the fixture model_path

@@ -11,7 +11,8 @@ from scipy.stats import norm
 from sklearn.neighbors import KernelDensity
 
 from discoformer.baselines import KDE
-from discoformer.core.frames import Frame, Identity, Standardize, Whiten
+from discoformer.core.frames import Identity, Standardize, Whiten
+from discoformer.core.transforms import Frame
 from discoformer_paper.theory import (
     attention_weights,
     frame_bandwidth,

@@ -4,13 +4,13 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
+from discoformer_paper.contestants import Networks
+from discoformer_paper.ledger import Ledger
+from discoformer_paper.workers import Answer, measure_on_workers
 
 from discoformer.cli import main
 from discoformer.core.checks import DataError
 from discoformer_paper import find, harness
-from discoformer_paper.contestants import Networks
-from discoformer_paper.ledger import Ledger
-from discoformer_paper.workers import Answer, measure_on_workers
 
 
 def reproduce(*arguments: object) -> int:

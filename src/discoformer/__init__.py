@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from discoformer.api.estimator import DiScoFormer
     from discoformer.baselines.kde import KDE
     from discoformer.core.checks import DataError
-    from discoformer.core.fields import Estimate, Field, Method
+    from discoformer.core.fields import Density, Estimate, Field, Method, PointDensity
+    from discoformer.core.transforms import SupportWarning
+    from discoformer.methods import RangeWarning
     from discoformer.models.registry import load_model
 
 __version__ = "0.1.0"
@@ -28,10 +30,14 @@ __version__ = "0.1.0"
 __all__ = [
     "KDE",
     "DataError",
+    "Density",
     "DiScoFormer",
     "Estimate",
     "Field",
     "Method",
+    "PointDensity",
+    "RangeWarning",
+    "SupportWarning",
     "__version__",
     "estimate",
     "load_model",
@@ -41,10 +47,14 @@ __all__ = [
 _HOMES = {
     "KDE": "discoformer.baselines.kde",
     "DataError": "discoformer.core.checks",
+    "Density": "discoformer.core.fields",
     "DiScoFormer": "discoformer.api.estimator",
     "Estimate": "discoformer.core.fields",
     "Field": "discoformer.core.fields",
     "Method": "discoformer.core.fields",
+    "PointDensity": "discoformer.core.fields",
+    "RangeWarning": "discoformer.methods",
+    "SupportWarning": "discoformer.core.transforms",
     "estimate": "discoformer.api.estimate",
     "load_model": "discoformer.models.registry",
 }

@@ -1,23 +1,49 @@
-"""From a ``model`` argument to a method: names, paths and methods are all models.
+"""The one registry of methods: from a name, a path or a method itself to what can be fitted.
 
-Weights are read once per process, whatever asks for them.  What a network was trained for is data in
-its card; `check_range` compares a sample with it and warns, once, where the sample lies outside.
+The same names work everywhere: ``DiScoFormer(model=...)``, `estimate`, every command's ``--model``, the
+experiments and the benchmarks.  Weights are read once per process, whatever asks for them.  What a network
+was trained for is data in its card; `check_range` compares a sample with it and warns where the sample lies
+outside.
 """
 
 from __future__ import annotations
 
 import warnings
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from discoformer.baselines.flow import SplineFlow
+from discoformer.baselines.gmm import BayesianMixture, GaussianMixtureBIC
+from discoformer.baselines.kde import KDE
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
 from discoformer.models.registry import Card, list_models, load_model, read_card
 
-__all__ = ["KERNEL", "RangeWarning", "Resolved", "check_range", "resolve"]
+__all__ = ["METHODS", "PEERS", "RangeWarning", "Resolved", "check_range", "describe_methods", "resolve"]
 
-KERNEL = "kde"  # the one name that needs no weights
+
+class Entry(NamedTuple):
+    """A method that needs no weights: how to make it, and what it is."""
+
+    make: Callable[[], Method]
+    what: str
+
+
+METHODS: dict[str, Entry] = {
+    "kde-scott": Entry(KDE, "kernel density, Scott's rule per column"),
+    "kde-loo": Entry(partial(KDE, "loo"), "kernel density, bandwidth of largest leave-one-out likelihood"),
+    "gmm-full": Entry(
+        GaussianMixtureBIC, "scikit-learn GaussianMixture, 1 to 20 components by BIC, full covariances"
+    ),
+    "gmm-diag": Entry(partial(GaussianMixtureBIC, "diag"), "the same with diagonal covariances"),
+    "bayes-gmm": Entry(BayesianMixture, "scikit-learn BayesianGaussianMixture with 20 components"),
+    "flow": Entry(SplineFlow, "neural spline flow, trained on the sample with early stopping (needs zuko)"),
+}
+
+PEERS = ("kde-scott", "kde-loo", "gmm-full", "gmm-diag", "bayes-gmm")
+"""What a user would pick instead, without training a network."""
 
 
 class RangeWarning(UserWarning):
@@ -25,6 +51,8 @@ class RangeWarning(UserWarning):
 
     The answer is still the network's; silence it with `warnings.simplefilter` once you have compared.
     """
+
+    __module__ = "discoformer"  # where users import it from
 
 
 class Resolved(NamedTuple):
@@ -36,9 +64,9 @@ class Resolved(NamedTuple):
 
 
 def resolve(model: str | Path | Method = "default") -> Resolved:
-    """The method behind a registered name, "default", a weights file, "kde", or a method itself.
+    """The method behind a name of `METHODS` or of ``discoformer models``, a weights file, or a method itself.
 
-    >>> resolve("kde").method.bandwidth
+    >>> resolve("kde-scott").method.bandwidth
     'scott'
     >>> resolve("no such model")
     Traceback (most recent call last):
@@ -49,18 +77,29 @@ def resolve(model: str | Path | Method = "default") -> Resolved:
         return Resolved(model, type(model).__name__, None)
     if not isinstance(model, str | Path):
         raise DataError(f"model is {model!r}: give a name, a path or a method such as KDE()")
-    if model == KERNEL:
-        from discoformer.baselines.kde import KDE
-
-        return Resolved(KDE(), KERNEL, None)
+    if isinstance(model, str) and model in METHODS:
+        return Resolved(METHODS[model].make(), model, None)
     path = Path(model)
     stamp = path.stat().st_mtime_ns if path.is_file() else 0  # a file that is trained on gets read again
     return _load(str(model), stamp)
 
 
+def describe_methods() -> str:
+    """The names with a line each, for the help of commands."""
+    width = max(map(len, METHODS))
+    ours = "the network in the package; any name of `discoformer models`, or a path, works too"
+    rows = {"default": ours, **{name: entry.what for name, entry in METHODS.items()}}
+    return "\n".join(f"  {name:<{width}}  {what}" for name, what in rows.items())
+
+
 @lru_cache(maxsize=8)
 def _load(name: str, stamp: int) -> Resolved:
-    network = load_model(name)
+    try:
+        network = load_model(name)
+    except DataError as error:
+        if Path(name).exists():
+            raise
+        raise DataError(f"{error}; without weights: {', '.join(METHODS)}") from None
     shipped = list_models()
     return Resolved(network, name, shipped[name] if name in shipped else read_card(name))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from discoformer.cli.parser import command_parser
+from discoformer_paper.harness.options import add_options
+
 __all__ = ["make_parser", "run"]
 
 ALL, PAGE = "all", "results"
@@ -19,76 +22,65 @@ examples:
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer reproduce",
-        description="Measure the tables and figures of the paper again, beside the published numbers.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    description = "Measure the tables and figures of the paper again, beside the published numbers."
+    parser = command_parser(name, description, EXAMPLES, json=False)
+    add_options(parser, "docs/results if it is there, else results")
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"experiments, or {ALL}, or {PAGE}")
     parser.add_argument("--list", action="store_true", help="the names, what each shows, and what is done")
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        help="folder of results (default: docs/results if it is there, else results; temporary with --quick)",
-    )
-    parser.add_argument("--quick", action="store_true", help="seconds each, to see that it runs")
     parser.add_argument("--seeds", type=int, help="data sets per setting (default: the experiment's own)")
-    parser.add_argument(
-        "--model", metavar="NAME_OR_PATH", default="default", help="our network (default: default)"
-    )
     parser.add_argument(
         "--workers",
         type=int,
         help="processes that measure at a time (default: as many as torch has threads, one with --quick); "
-        "what is about times alone (runtime, score_matching) has the machine to itself",
+        "what measures times (runtime, score_matching) has the machine to itself",
     )
     return parser
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the experiments one after the other; a name that does not exist is refused before all work."""
+    """Run the experiments one after the other; unknown names are refused before any work."""
     import torch
 
     from discoformer.core.checks import DataError
-    from discoformer_paper import NAMES, find
-    from discoformer_paper.contestants import Networks
-    from discoformer_paper.harness import open_folder, reproduce, tell
-    from discoformer_paper.page import write_page
+    from discoformer_paper.experiments import NAMES, find
+    from discoformer_paper.harness.contestants import Networks
+    from discoformer_paper.harness.page import write_page
+    from discoformer_paper.harness.printing import print_list, print_overview, print_summary
+    from discoformer_paper.harness.runner import open_folder, reproduce
 
-    names = [name for given in args.names for name in (NAMES if given == ALL else [given])]
-    experiments = [find(name) for name in dict.fromkeys(names) if name != PAGE]
+    names = dict.fromkeys(name for given in args.names for name in (NAMES if given == ALL else [given]))
+    experiments = [find(name) for name in names if name != PAGE]
     if not (experiments or args.list or PAGE in names):
         raise DataError(f"nothing to do: give names, {ALL} or {PAGE}; --list shows the names")
-    if args.seeds is not None and args.seeds < 1:
-        raise DataError(f"--seeds {args.seeds}: give at least 1")
-    if args.workers is not None and args.workers < 1:
-        raise DataError(f"--workers {args.workers}: give at least 1")
+    for option in ("seeds", "workers"):
+        value = getattr(args, option)
+        if value is not None and value < 1:
+            raise DataError(f"--{option} {value}: give at least 1")
     workers = args.workers or (1 if args.quick else torch.get_num_threads())
-    with open_folder(args.out, quick=args.quick) as folder:
+    with open_folder(args.out, _usual_folder(), quick=args.quick) as folder:
         if args.list:
-            _list(folder)
+            print_list(folder)
             return
         networks = Networks(args.model)
+        done = []
         for experiment in experiments:
             context = experiment.context(folder, networks, quick=args.quick, seeds=args.seeds)
             measured, minutes = reproduce(experiment, context, workers)
             rows = experiment.ledger(folder).rows()
-            tell(experiment, experiment.summary(rows, networks.label), networks.label)
-            counts = f"{measured} measured, {len(rows) - measured} were there"
-            print(f"{experiment.name}: {counts}, {minutes:.1f} minutes", flush=True)
+            summary = experiment.summary(rows, networks.label)
+            if ALL not in args.names:
+                print_summary(experiment, summary, networks.label)
+            told = f"{measured} measured, {len(rows) - measured} were there"
+            print(f"{experiment.name}: {told}, {minutes:.1f} minutes", flush=True)
+            done.append((experiment, summary, len(rows), minutes))
+        if ALL in args.names:
+            print_overview(done)
         page = write_page(folder)
         if not args.quick or args.out:
             print(f"wrote {page}")
 
 
-def _list(folder: Path) -> None:
-    from discoformer.views.terminal import print_table
-    from discoformer_paper import NAMES, find
-
-    experiments = [find(name) for name in NAMES]
-    rows = [[e.name, e.source, str(len(e.ledger(folder))), e.shows] for e in experiments]
-    print_table(["name", "in the paper", "rows", "what it shows"], rows)
+def _usual_folder() -> Path:
+    return Path("docs/results") if Path("docs/results").is_dir() else Path("results")

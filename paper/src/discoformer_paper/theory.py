@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from discoformer.baselines.kde import KDE
-from discoformer.core.fields import Estimate
-from discoformer.core.frames import Frame
+from discoformer.core.fields import Estimate, as_point_density
+from discoformer.core.transforms import Frame
 
 __all__ = [
     "CrossAttention",
@@ -227,7 +227,7 @@ def framed_kde(queries: Tensor, context: Tensor, frame: Frame, bandwidth: float)
     >>> torch.allclose(framed_kde(x, x, frame, 0.3).log_density, direct)
     True
     """
-    field = KDE(bandwidth).fit(frame.normalize(context))
+    field = as_point_density(KDE(bandwidth).fit(frame.normalize(context)))
     return frame.denormalize_estimate(field.estimate(frame.normalize(queries)))
 
 
@@ -258,7 +258,6 @@ def three_points(spread: float, bandwidth: float) -> tuple[Tensor, Tensor]:
     context = torch.tensor([[0.0], [spread], [-spread]], dtype=torch.float64)
     output, _ = block.attention(lift(query), lift(context))
     log_density, _ = block.estimate(query, context)
-    assert log_density is not None
     return output[0], log_density[0]
 
 

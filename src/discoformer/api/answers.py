@@ -11,16 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.api.estimate import answer
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field
+from discoformer.core.fields import Estimate, PointDensity
 from discoformer.scale.source import Source
 from discoformer.scale.survey import look
 
 __all__ = ["answers", "estimate_source", "lazy_estimate"]
 
 
-def answers(field: Field, source: Source) -> Iterator[tuple[Tensor, Estimate[Tensor]]]:
+def answers(field: PointDensity, source: Source) -> Iterator[tuple[Tensor, Estimate[Tensor]]]:
     """Every chunk of the source with log density and score at its rows, in order."""
     if source.dim != field.dim:
         raise DataError(f"X has {source.dim} column(s), but the sample has {field.dim}")
@@ -33,7 +32,9 @@ def answers(field: Field, source: Source) -> Iterator[tuple[Tensor, Estimate[Ten
         raise DataError(f"{error} (rows counted from {done})" if done else str(error)) from None
 
 
-def estimate_source(field: Field, source: Source, *, score: bool = True) -> Estimate[NDArray[np.float64]]:
+def estimate_source(
+    field: PointDensity, source: Source, *, score: bool = True
+) -> Estimate[NDArray[np.float64]]:
     """Log density (n,) and, if asked for, score (n, d) at the rows of a source; the score is empty otherwise.
 
     One pass is made before, so that a number that is none is refused with its row and column.
@@ -41,19 +42,17 @@ def estimate_source(field: Field, source: Source, *, score: bool = True) -> Esti
     rows = look(source).rows
     log_densities = np.empty(rows)
     scores = np.empty((rows if score else 0, source.dim))
-    known, start = True, 0
+    start = 0
     for chunk, (log_density, chunk_score) in answers(field, source):
         part = slice(start, start + len(chunk))
-        known = log_density is not None
-        if log_density is not None:
-            log_densities[part] = log_density.numpy()
+        log_densities[part] = log_density.numpy()
         if score:
             scores[part] = chunk_score.numpy()
         start += len(chunk)
-    return Estimate(log_densities if known else None, scores)
+    return Estimate(log_densities, scores)
 
 
-def lazy_estimate(field: Field, array: Any) -> Estimate[Any]:
+def lazy_estimate(field: PointDensity, array: Any) -> Estimate[Any]:
     """Log density (n,) and score (n, d) at the rows of a dask array (n, d), as dask arrays."""
     if array.ndim != 2:
         raise DataError(f"the dask array has {array.ndim} dimension(s), expected (rows, columns)")
@@ -69,18 +68,16 @@ def lazy_estimate(field: Field, array: Any) -> Estimate[Any]:
 
 @dataclass(frozen=True)
 class _Answer:
-    field: Field
+    field: PointDensity
 
     @torch.no_grad()
     def __call__(self, chunk: Tensor) -> tuple[Tensor, Estimate[Tensor]]:
-        return chunk, answer(self.field, chunk)
+        return chunk, self.field.estimate(chunk)
 
 
-def _answer_block(block: NDArray[Any], field: Field) -> NDArray[np.float64]:
+def _answer_block(block: NDArray[Any], field: PointDensity) -> NDArray[np.float64]:
     """Log density and score side by side (k, 1 + d)."""
     if not len(block):
         return np.empty((0, field.dim + 1))
-    log_density, score = answer(field, np.asarray(block, dtype=np.float64))
-    if log_density is None:
-        log_density = np.full(len(score), np.nan)
+    log_density, score = field.estimate(np.asarray(block, dtype=np.float64))
     return np.column_stack([log_density, score])

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.columns.support import Supported
-from discoformer.core.checks import DataError, check_points
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.methods import check_range, resolve
+from discoformer.api.fitting import fit_sample
+from discoformer.core.fields import Estimate, Method, as_point_density
 
-__all__ = ["answer", "estimate"]
+__all__ = ["estimate"]
 
 A = TypeVar("A", NDArray[np.float64], Tensor)
 
@@ -30,7 +28,7 @@ def estimate(
         The sample; leading dimensions are a batch of samples.
     Y : array or tensor (..., m, d), optional
         Where to answer; the sample itself by default.
-    model : a registered name, a path to weights, "kde", or a method
+    model : a name of `discoformer.methods`, a path to weights, or a method
     weights : (..., n), optional
         Sample weights.
 
@@ -43,36 +41,9 @@ def estimate(
     Examples
     --------
     >>> sample = np.random.default_rng(0).normal(size=(200, 2))
-    >>> log_density, score = estimate(sample, sample[:5], model="kde")
+    >>> log_density, score = estimate(sample, sample[:5], model="kde-scott")
     >>> log_density.shape, score.shape
     ((5,), (5, 2))
     """
-    resolved = resolve(model)
-    context = check_points(X, "X", min_rows=2)
-    check_range(resolved, *context.shape[-2:])
-    field = Supported(resolved.method).fit(context, weights)
-    return answer(field, X if Y is None else Y)
-
-
-def answer(field: Field, queries: A) -> Estimate[A]:
-    """Estimate at the queries, in their dtype, or raise `DataError` if a number is lost to overflow.
-
-    Minus infinity is a legal log density: no mass, as outside of bounds.
-    """
-    if not isinstance(queries, Tensor):
-        tensor = check_points(queries, "queries", dim=field.dim)
-        log_density, score = answer(field, tensor)
-        values = None if log_density is None else log_density.detach().cpu().numpy()
-        return Estimate(values, score.detach().cpu().numpy())
-    log_density, score = field.estimate(queries)
-    lost = ~score.detach().isfinite().all(-1)
-    if log_density is not None:
-        lost = lost | log_density.detach().isnan() | log_density.detach().isposinf()
-        log_density = log_density.to(queries.dtype)
-    if bool(lost.any()):
-        row = int(lost.nonzero()[0, -1])
-        raise DataError(
-            f"no finite answer at row {row} ({int(lost.sum())} such in all), too far from the sample: "
-            "check the units of the points"
-        )
-    return Estimate(log_density, score.to(queries.dtype))
+    field = as_point_density(fit_sample(X, model, weights=weights).field)
+    return field.estimate(X if Y is None else Y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,11 +16,10 @@ from torch import Tensor
 
 import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
-from discoformer.api.estimate import answer
-from discoformer.columns.bounds import Bounded, everyday, parse_bounds
-from discoformer.columns.support import Supported, can_stream, suited, support_of, verb
+from discoformer.api.fitting import Fitted, fit_sample, fit_stream
+from discoformer.columns.bounds import parse_bounds
 from discoformer.core.checks import DataError, check_points
-from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
     labels_of,
@@ -32,9 +31,10 @@ from discoformer.data.containers import (
     wrap_columns,
 )
 from discoformer.functionals import Functional, Split
-from discoformer.methods import Resolved, check_range, resolve
-from discoformer.models.mixture.stream import Stream
-from discoformer.scale.source import is_dask, is_remote, open_source
+from discoformer.methods import resolve
+from discoformer.scale.opening import is_remote, open_source
+from discoformer.scale.source import is_dask
+from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
 
@@ -59,7 +59,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model : str, path or Method, default="default"
-        A name of ``discoformer models``, a path to weights, "kde", or any method such as ``KDE("loo")``.
+        A name of ``discoformer models`` or of `discoformer.methods.METHODS` ("kde-loo", "gmm-full", ...), a
+        path to weights, or any method such as ``KDE("loo")``.
     bounds : optional
         Where columns cannot go: one pair (low, high) for all columns, a list with a pair or None per
         column, or a mapping from column names or numbers to pairs.  None in a pair leaves that side open.
@@ -70,7 +71,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     field_ : Field
-        The fitted field of the spine, for `discoformer.views.plots` and `discoformer.functionals`.
+        The fitted field of the spine, for `discoformer.views` and `discoformer.functionals`.
     n_features_in_ : int
     feature_names_in_ : (d,), only if fitted on a frame with names
     support_ : (d,) of bool
@@ -80,7 +81,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> sample = np.random.default_rng(0).normal(size=(200, 2))
-    >>> est = DiScoFormer(model="kde").fit(sample)
+    >>> est = DiScoFormer(model="kde-scott").fit(sample)
     >>> est.score_samples(sample[:3]).shape, est.score_function(sample[:3]).shape
     ((3,), (3, 2))
     """
@@ -104,27 +105,18 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        resolved = resolve(self.model)
         plain = self.bounds is None and sample_weight is None
         if is_remote(X) and not isinstance(X, np.memmap):
             if not plain:
                 raise DataError("bounds and sample weights need the sample in memory: load it first")
-            return self._fit_source(X, resolved)
-        if isinstance(X, np.memmap) and plain and can_stream(resolved.method):
-            return self._fit_source(X, resolved)
+            return self._fit_source(X)
+        if isinstance(X, np.memmap) and plain and isinstance(resolve(self.model).method, StreamingMethod):
+            return self._fit_source(X)
         context = self._read_sample(X)
-        names = self._names
-        rows, dim = context.shape[-2:]
-        bounds = parse_bounds(self.bounds, dim, names)
-        weights = _read_weights(sample_weight)
-        self.field_: Field = everyday(resolved.method, bounds, names).fit(context, weights)
-        self.support_ = np.isin(np.arange(dim), support_of(self.field_))
-        sample = context.detach().double().cpu().numpy()
-        self._fitted: tuple[NDArray[np.float64], Method] | None = (sample, resolved.method)
-        if weights is not None:
-            self._fitted = None
-        self._holder, self._columns = type(X), labels_of(X)
-        check_range(resolved, rows, int(self.support_.sum()))
+        fitted = fit_sample(
+            context, self.model, weights=_read_weights(sample_weight), bounds=self.bounds, names=self._names
+        )
+        self._keep(fitted.field, type(X), labels_of(X), None if sample_weight is not None else context)
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -132,7 +124,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         An array, or a tensor for a tensor, or a dask array for a dask array.
         """
-        return self._log_density(self._answer(X, score=False))
+        return self._answer(X, score=False).log_density
 
     def log_density(self, X: Any) -> Any:
         """Log density (m,) at the rows of X (m, d); a series with the index of X for a frame."""
@@ -152,7 +144,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         This is what the literature calls the score.  The name `score` belongs to scikit-learn.
         """
-        result = self._answer(X).score
+        result = self._score(X)
         return result if isinstance(result, Tensor) else wrap_columns(result, self._labels, X)
 
     def estimate(self, X: Any) -> Any:
@@ -165,10 +157,10 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             a frame with its index and the columns ``log_density`` and ``score_<column>``.
         """
         result = self._answer(X)
-        if kind_of(X) in ("array", "tensor"):
+        if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
         names = ["log_density", *(f"score_{name}" for name in self._labels)]
-        return wrap_columns(np.column_stack([self._log_density(result), result.score]), names, X)
+        return wrap_columns(np.column_stack([result.log_density, result.score]), names, X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on.
@@ -183,7 +175,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(f"n_samples is {n_samples}: draw at least one row")
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         with torch.no_grad():
-            points: Tensor = verb(self.field_, "sample")(int(n_samples), torch.Generator().manual_seed(seed))
+            points = as_density(self.field_).sample(int(n_samples), torch.Generator().manual_seed(seed))
         if issubclass(self._holder, Tensor):
             return points
         return make_frame(points.cpu().numpy(), self._labels, self._holder)
@@ -196,7 +188,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         columns : a name or number of a column, or a sequence of them
         """
         keep = self._positions(columns)
-        return self._derived(verb(self.field_, "marginal")(keep), keep)
+        return self._derived(as_density(self.field_).marginal(keep), keep)
 
     def conditional(self, columns: Any, values: Any) -> DiScoFormer:
         """The estimator of the other columns, given the values of ``columns``.
@@ -210,8 +202,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         row = np.atleast_1d(np.array(values, dtype=np.float64))
         if row.shape != (len(given),):
             raise DataError(f"{row.size} value(s) for {len(given)} column(s): give one each")
-        rest = [c for c in support_of(self.field_) if c not in set(given)]
-        return self._derived(verb(self.field_, "conditional")(given, row), rest)
+        rest = [c for c in self.field_.support if c not in set(given)]
+        return self._derived(as_density(self.field_).conditional(given, row), rest)
 
     def entropy(self, *, split: Split = "balanced") -> Functional:
         """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
@@ -247,34 +239,51 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _answer(self, X: Any, *, score: bool = True) -> Estimate[Any]:
         """Estimate at X; without ``score`` the scores need not be kept, where there may be too many."""
         check_is_fitted(self)
-        if is_dask(X):
-            return lazy_estimate(self.field_, X)
-        if is_remote(X):
-            return estimate_source(
-                self.field_, open_source(X, self._file_names(X), show=self.verbose), score=score
-            )
+        field = as_point_density(self.field_)
+        if type(X) is not np.ndarray and is_remote(X):
+            if is_dask(X):
+                return lazy_estimate(field, X)
+            source = open_source(X, self._file_names(X), show=self.verbose)
+            return estimate_source(field, source, score=score)
+        result: Estimate[Any] = self._ask(field.estimate, X)
+        return result
+
+    def _score(self, X: Any) -> Any:
+        """Score at X, also of a field that knows nothing else."""
+        check_is_fitted(self)
+        if isinstance(self.field_, PointDensity):
+            return self._answer(X).score
+        return self._ask(self.field_.score, X)
+
+    def _ask(self, verb: Callable[[Any], Any], X: Any) -> Any:
+        """A verb of the field at queries in memory: a tensor, or an array in double precision."""
         if isinstance(X, Tensor):
-            return answer(self.field_, check_points(X, "X", dim=self.n_features_in_))
-        values = self._validate(X, reset=False)
-        with torch.no_grad():  # the sample may be a tensor with a graph
-            return answer(self.field_, values.astype(np.float64, copy=False))
+            return verb(X)
+        values = self._validate(X, reset=False).astype(np.float64, copy=False)
+        try:
+            with torch.no_grad():  # the sample may be a tensor with a graph
+                return verb(values)
+        except DataError:
+            refuse_missing(values, self._names)  # the same fault, by the name of its column
+            raise
 
-    def _log_density(self, result: Estimate[Any]) -> Any:
-        if result.log_density is None:
-            raise DataError(f"{type(self.field_).__name__} estimates the score only: use score_function")
-        return result.log_density
-
-    def _fit_source(self, X: Any, resolved: Resolved) -> Self:
+    def _fit_source(self, X: Any) -> Self:
         """`fit` by passes over data that is not in memory."""
         stream = Stream(open_source(X, show=self.verbose))
         self.n_features_in_ = stream.source.dim
         self._set_names(stream.source.names)
-        self.field_ = Supported(resolved.method, self._names).fit_stream(stream)
-        self.support_ = np.isin(np.arange(self.n_features_in_), support_of(self.field_))
-        self._fitted = None
-        self._holder, self._columns = np.ndarray, None
-        check_range(resolved, stream.rows, int(self.support_.sum()))
+        self._keep(fit_stream(stream, self.model, names=self._names).field, np.ndarray, None)
         return self
+
+    def _keep(
+        self, field: Field, holder: type, columns: list[Any] | None, sample: Tensor | None = None
+    ) -> None:
+        """What a fit leaves behind: numbers, and what the answers are to be held in."""
+        self.field_ = field
+        self.support_ = np.isin(np.arange(field.dim), field.support)
+        self._holder, self._columns = holder, columns
+        rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
+        self._sample: NDArray[np.float64] | None = rows
 
     def _set_names(self, names: Sequence[str] | None) -> None:
         if names is not None:
@@ -289,14 +298,17 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _read_sample(self, X: Any) -> Tensor:
         """The sample as a tensor in its own precision, which is what its rounding errors come from."""
         if not isinstance(X, Tensor):
-            return torch.tensor(self._validate(X, reset=True))
+            values = self._validate(X, reset=True)
+            refuse_missing(values, self._names)
+            return torch.tensor(values)
         context = check_points(X, "X", min_rows=2)
         self.n_features_in_ = context.shape[-1]
         self._set_names(None)
         return context
 
     def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        refuse_columns(X)
+        if type(X) is not np.ndarray:
+            refuse_columns(X)
         try:
             values: NDArray[Any] = validate_data(
                 self,
@@ -309,22 +321,18 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         except (TypeError, ValueError):
             refuse_text(X)
             raise
-        refuse_missing(values, self._names)
         return values
 
     def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
         """What the functionals are to average over, and what they are to ask."""
         check_is_fitted(self)
-        if self._fitted is None:
+        if self._sample is None:
             with torch.no_grad():
-                draws: Tensor = verb(self.field_, "sample")(_DRAWS, torch.Generator().manual_seed(0))
+                draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_
-        sample, method = self._fitted
-        kept = support_of(self.field_)
         bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
-        # Not `everyday`: a fold that loses a column would answer for another density than the others.
-        source = suited(method, len(sample), len(kept))
-        return sample[..., kept], Bounded(source, [bounds[j] for j in kept])
+        fitted = Fitted(self.field_, resolve(self.model), bounds)
+        return self._sample[..., self.field_.support], fitted.refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
@@ -348,14 +356,11 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """A fitted estimator for a field of some of the columns."""
         bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
         result = DiScoFormer(model=self.model, bounds=[bounds[c] for c in columns])
-        result.field_ = field
         result.n_features_in_ = len(columns)
         if hasattr(self, "feature_names_in_"):
             result.feature_names_in_ = self.feature_names_in_[list(columns)]
-        result._fitted = None
-        result._holder = self._holder
-        result._columns = None if self._columns is None else [self._columns[c] for c in columns]
-        result.support_ = np.ones(len(columns), dtype=bool)
+        labels = None if self._columns is None else [self._columns[c] for c in columns]
+        result._keep(field, self._holder, labels)
         return result
 
 

@@ -15,35 +15,35 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import Frame, Standardize
+from discoformer.core.fields import Estimate, Method, PointDensity
+from discoformer.core.frames import Standardize
+from discoformer.core.pushforward import push
 
-__all__ = ["FlowField", "SplineFlow"]
+__all__ = ["FlowDensity", "SplineFlow"]
 
 
-@dataclass(frozen=True)
-class FlowField(Field):
-    """A trained flow seen through a frame; the score is the gradient of its log density, by autograd."""
+@dataclass(frozen=True, repr=False)
+class FlowDensity(PointDensity):
+    """A trained flow; the score is the gradient of its log density, by autograd."""
 
-    frame: Frame
     flow: Any
+    columns: int
     epochs: int
 
     @property
     def dim(self) -> int:
-        return self.frame.matrix.shape[-1]
+        return self.columns
 
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         tracked = torch.is_grad_enabled() and queries.requires_grad
         with torch.enable_grad():
-            points = self.frame.normalize(queries.to(self.frame.center.dtype))
-            points = points if tracked else points.detach().requires_grad_()
+            points = queries if tracked else queries.detach().requires_grad_()
             log_density = self.flow().log_prob(points.float()).double()
             (score,) = torch.autograd.grad(log_density.sum(), points, create_graph=tracked)
-        inside = Estimate(log_density if tracked else log_density.detach(), score)
-        outside, score = self.frame.denormalize_estimate(inside)
-        assert outside is not None  # a flow knows its density
-        return Estimate(outside.to(queries.dtype), score.to(queries.dtype))
+        return Estimate(log_density if tracked else log_density.detach(), score)
+
+    def __repr__(self) -> str:
+        return f"spline flow in {self.dim} column(s), trained for {self.epochs} epochs"
 
 
 class SplineFlow(Method):
@@ -86,7 +86,7 @@ class SplineFlow(Method):
         self.epochs = epochs
         self.seed = seed
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> FlowField:
+    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
         if weights is not None:
             raise DataError("the flow takes no sample weights: leave them out, or use KDE, which takes them")
         if context.ndim > 2:
@@ -97,7 +97,7 @@ class SplineFlow(Method):
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             torch.manual_seed(self.seed)
             flow, epochs = self._train(points[torch.randperm(len(points))])
-        return FlowField(frame, flow, epochs)
+        return push(FlowDensity(flow, context.shape[-1], epochs), [frame])
 
     def _train(self, points: Tensor) -> tuple[Any, int]:
         """The flow with the best validation likelihood and the epoch it was reached in."""

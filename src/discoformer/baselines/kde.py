@@ -10,6 +10,7 @@ themselves (the self term is included), as in the paper; `KDEField.loo_log_densi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,9 +18,10 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame
 from discoformer.baselines.kernel_sums import MEMORY, kernel_sums, log_weights
-from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import Frame
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Density, Estimate, Method
+from discoformer.core.quantiles import bisect_quantile
+from discoformer.core.transforms import Frame
 
 __all__ = ["KDE", "KDEField"]
 
@@ -51,7 +53,7 @@ class KDE(Method):
         return KDEField(context, weights, frame, memory=self.memory)
 
 
-class KDEField(Field):
+class KDEField(Density):
     """The estimate of one sample, or of a batch of samples, at any points.
 
     Parameters
@@ -121,6 +123,63 @@ class KDEField(Field):
         drawn = centers.gather(-2, index.unsqueeze(-1).expand(noise.shape)) + noise
         return self.frame.denormalize(drawn.reshape(*self._points.shape[:-2], n, self.dim))
 
+    def marginal(self, columns: Sequence[int]) -> KDEField:
+        """The estimate of some of the columns: their kernel has the same covariance."""
+        self._check_columns(columns)
+        eye = torch.eye(self.dim, dtype=self._points.dtype, device=self._points.device)
+        return self.transform(eye[:, list(columns)], torch.zeros_like(eye[:1, : len(columns)]))
+
+    def conditional(self, columns: Sequence[int], values: Any) -> KDEField:
+        """The law of the other columns given ``values`` (..., k): each point counts as it explains them.
+
+        >>> field = KDE(bandwidth=0.1).fit([[0.0, 5.0], [1.0, 7.0]])
+        >>> round(float(field.conditional([0], [1.0]).sample(1)))
+        7
+        """
+        self._check_columns(columns)
+        if len(columns) == self.dim:
+            raise DataError("every column is given, none is left: leave at least one out")
+        given, rest = list(columns), [c for c in range(self.dim) if c not in set(columns)]
+        row = torch.as_tensor(values).to(self._points).unsqueeze(-2)  # (..., 1, k)
+        context, cross = self.frame.denormalize(self._points), self.bandwidth[..., given, :][..., rest]
+        factor = torch.linalg.cholesky(self.bandwidth[..., given, :][..., given])
+        offset = torch.linalg.solve_triangular(factor, (row - context[..., given]).mT, upper=False)
+        slopes = torch.cholesky_solve(cross, factor)  # (..., k, e)
+        mean = context[..., rest] + (row - context[..., given]) @ slopes
+        kernel = self.bandwidth[..., rest, :][..., rest] - cross.mT @ slopes
+        weights = torch.softmax(self._log_weights - 0.5 * offset.square().sum(-2), -1)
+        return KDEField(mean, weights, _kernel_frame(kernel), memory=self.memory)
+
+    def transform(self, matrix: Tensor, shift: Tensor) -> KDEField:
+        """The law of x matrix + shift."""
+        context = self.frame.denormalize(self._points) @ matrix + shift
+        weights = self._log_weights.exp().expand(context.shape[:-1])
+        frame = _kernel_frame(matrix.mT @ self.bandwidth @ matrix)
+        return KDEField(context, weights, frame, memory=self.memory)
+
+    def cdf(self, queries: Any) -> Tensor:
+        """Distribution function (..., m) at queries (..., m, 1), for one column."""
+        self._check_one_column("the distribution function")
+        points = self.frame.normalize(check_points(queries, "queries", dim=1).to(self._points))
+        rows = max(1, self.memory // (8 * self._points.shape[-2]))
+        weights = self._log_weights.exp().unsqueeze(-1)
+        parts = [torch.special.ndtr(part - self._points.mT) @ weights for part in points.split(rows, -2)]
+        return torch.cat(parts, -2).squeeze(-1)
+
+    def quantile(self, shares: Any) -> Tensor:
+        """Where `cdf` is ``shares`` (..., m), strictly between 0 and 1: (..., m, 1)."""
+        self._check_one_column("a quantile")
+        ends = torch.cat([self._points.amin(-2, keepdim=True), self._points.amax(-2, keepdim=True)], -1)
+
+        def bracket(share: Tensor) -> Tensor:
+            noise = torch.special.ndtri(share).unsqueeze(-1)
+            return self.frame.denormalize((ends + noise).unsqueeze(-1)).squeeze(-1)
+
+        return bisect_quantile(self.cdf, bracket, shares, self._points)
+
+    def __repr__(self) -> str:
+        return f"kernel density of {self._points.shape[-2]} points in {self.dim} column(s)"
+
     def loo_log_density(self) -> Tensor:
         """Log density (..., n) at every sample point of the estimate without that point.
 
@@ -139,3 +198,12 @@ class KDEField(Field):
             raise DataError("all sample weight is on one row: nothing is left when it is left out")
         constant = self.frame.log_det - 0.5 * self.dim * math.log(2 * math.pi)
         return log_sum - rest + constant.unsqueeze(-1)
+
+
+def _kernel_frame(covariance: Tensor) -> Frame:
+    """The frame in which a kernel of this covariance (..., d, d) is standard, centered at the origin."""
+    factor = torch.linalg.cholesky(covariance)
+    eye = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    matrix = torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False).mT
+    log_det = -factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return Frame(torch.zeros_like(factor[..., :1, :]), matrix, factor.mT.contiguous(), log_det)

@@ -22,8 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import FRAMES, Frame
+from discoformer.core.fields import Field, Method
+from discoformer.core.frames import FRAMES
+from discoformer.core.pushforward import push
 
 __all__ = ["ScoreMatching", "ScoreNetwork", "implicit_loss", "sliced_loss"]
 
@@ -89,10 +90,8 @@ class ScoreMatching(Method):
     dtype : of the network; answers come in the dtype of the queries
 
     >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
-    >>> field = ScoreMatching(steps=20, hidden=(16,)).fit(x)
-    >>> log_density, score = field.estimate(x)
-    >>> log_density is None, score.shape
-    (True, torch.Size([200, 2]))
+    >>> ScoreMatching(steps=20, hidden=(16,)).fit(x).score(x).shape
+    torch.Size([200, 2])
     """
 
     def __init__(
@@ -124,7 +123,7 @@ class ScoreMatching(Method):
         self.seed = seed
         self.dtype = dtype
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> ScoreNetwork:
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
         generator = torch.Generator().manual_seed(self.seed)
         frame = FRAMES[self.frame].fit(context.detach(), weights)
         points = frame.normalize(context.detach()).to(self.dtype)
@@ -140,7 +139,7 @@ class ScoreMatching(Method):
                 (mass * self._losses(layers, points, noise)).sum().backward()
                 _clip(layers, self.clip)
                 optimizer.step()
-        return ScoreNetwork(frame, [layer.detach() for layer in layers])
+        return push(ScoreNetwork([layer.detach() for layer in layers]), [frame])
 
     def _losses(self, layers: list[Tensor], points: Tensor, noise: Tensor) -> Tensor:
         def score(queries: Tensor) -> Tensor:
@@ -163,27 +162,22 @@ class ScoreMatching(Method):
 
 
 class ScoreNetwork(Field):
-    """The fitted network: score only.
+    """The fitted network.
 
     Parameters
     ----------
-    frame : Frame
-        Coordinates the network works in.
     layers : weight (..., in, out), bias (..., 1, out), weight, ...
     """
 
-    def __init__(self, frame: Frame, layers: list[Tensor]) -> None:
-        self.frame = frame
+    def __init__(self, layers: list[Tensor]) -> None:
         self.layers = layers
 
     @property
     def dim(self) -> int:
-        return self.frame.matrix.shape[-1]
+        return self.layers[0].shape[-2]
 
-    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        points = self.frame.normalize(queries.to(self.frame.center))
-        inside = _perceptron(self.layers, points.to(self.layers[0].dtype)).to(points.dtype)
-        return Estimate(None, self.frame.denormalize_estimate(Estimate(None, inside)).score.to(queries.dtype))
+    def _score(self, queries: Tensor) -> Tensor:
+        return _perceptron(self.layers, queries.to(self.layers[0].dtype)).to(queries.dtype)
 
 
 def _perceptron(layers: list[Tensor], points: Tensor) -> Tensor:

@@ -23,8 +23,9 @@ from discoformer.baselines.bandwidths import RULES, bandwidth_frame, effective_s
 from discoformer.baselines.kde import KDEField
 from discoformer.baselines.kernel_sums import MEMORY
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import Frame, Standardize, scaling_frame
+from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_point_density
+from discoformer.core.frames import Standardize
+from discoformer.core.transforms import Frame, scaling_frame
 
 __all__ = ["SDKDE", "AutogradScore", "sdkde_frame"]
 
@@ -130,12 +131,12 @@ class AutogradScore(Method):
     def __init__(self, method: Method) -> None:
         self.method = method
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
-        return _AutogradField(self.method.fit(context, weights))
+    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
+        return _AutogradDensity(as_point_density(self.method.fit(context, weights)))
 
 
-class _AutogradField(Field):
-    def __init__(self, field: Field) -> None:
+class _AutogradDensity(PointDensity):
+    def __init__(self, field: PointDensity) -> None:
         self.field = field
 
     @property

@@ -32,8 +32,9 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import effective_size, scaled_frame
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import Frame, Standardize
+from discoformer.core.fields import Field, Method
+from discoformer.core.frames import Standardize
+from discoformer.core.pushforward import push
 
 __all__ = ["CurlFreeIMQ", "Gaussian", "Kernel", "KernelScore", "NuMethod", "SpectralStein", "SteinGradient"]
 
@@ -86,18 +87,16 @@ class CurlFreeIMQ:
 
 @dataclass(frozen=True)
 class KernelScore(Field):
-    """The score -a zeta(y) + sum_j K(y, x_j) c_j, in a frame where the kernel has unit bandwidth.
+    """The score -a zeta(y) + sum_j K(y, x_j) c_j, in coordinates where the kernel has unit bandwidth.
 
     Attributes
     ----------
-    frame : Frame
     kernel : Kernel
     points, weights : (..., n, d) and (..., n), the sample in the frame
     scale : (...), a
     coefficients : (..., n, d), c
     """
 
-    frame: Frame
     kernel: Kernel
     points: Tensor
     weights: Tensor
@@ -108,13 +107,11 @@ class KernelScore(Field):
     def dim(self) -> int:
         return self.points.shape[-1]
 
-    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        inside = self.frame.normalize(queries.to(self.points))
-        rows = max(1, _PAIRS // self.points.shape[-2])
-        score = torch.cat([self._score(block) for block in inside.split(rows, -2)], -2)
-        return Estimate(None, self.frame.denormalize_estimate(Estimate(None, score)).score.to(queries.dtype))
-
     def _score(self, queries: Tensor) -> Tensor:
+        rows = max(1, _PAIRS // self.points.shape[-2])
+        return torch.cat([self._block(block) for block in queries.split(rows, -2)], -2)
+
+    def _block(self, queries: Tensor) -> Tensor:
         smooth = self.kernel.apply(queries, self.points, self.coefficients)
         zeta = self.kernel.divergence(queries, self.points, self.weights)
         return smooth - self.scale[..., None, None] * zeta
@@ -129,7 +126,7 @@ class _KernelMethod(Method):
     def _solve(self, points: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Scale (...) and coefficients (..., n, d) of the score of points in the frame."""
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> KernelScore:
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
         rows = context.shape[-2]
         if rows > _MAX_ROWS:
             raise DataError(
@@ -140,7 +137,7 @@ class _KernelMethod(Method):
         frame = Standardize().fit(context, weights if weights is None else mass)
         frame = scaled_frame(frame, _median_distance(frame.normalize(context)))
         points = frame.normalize(context)
-        return KernelScore(frame, self.kernel, points, mass, *self._solve(points, mass))
+        return push(KernelScore(self.kernel, points, mass, *self._solve(points, mass)), [frame])
 
 
 class SteinGradient(_KernelMethod):

@@ -1,7 +1,7 @@
 """The `discoformer` command.
 
-One module per subcommand, with `make_parser()` and `run(args)`.  A module is imported when its command
-is called, so that `discoformer --help` does not wait for torch.
+A module per subcommand, or for a few that are alike, with `make_parser(name)` and `run(args)`.  It is
+imported when its command is called, so that `discoformer --help` does not wait for torch.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ COMMANDS = {
 }
 
 
+_HOMES = dict.fromkeys(("entropy", "fisher", "kl", "rfi"), "functionals")  # commands that share a module
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code is 0, or 2 after one line on standard error.
 
@@ -46,8 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     plugins = {entry.name: entry for entry in entry_points(group="discoformer.commands")}
     name, *arguments = _make_parser(plugins).parse_args(argv).command
-    command = plugins[name].load() if name in plugins else import_module(f"discoformer.cli.{name}")
-    args = command.make_parser().parse_args(arguments)
+    home = f"discoformer.cli.{_HOMES.get(name, name)}"
+    command = plugins[name].load() if name in plugins else import_module(home)
+    args = command.make_parser(name).parse_args(arguments)
 
     from discoformer.core.checks import DataError
 

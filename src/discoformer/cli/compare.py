@@ -11,24 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discoformer.baselines.kde import KDE
+import torch
+
 from discoformer.cli.options import add_bounds, add_columns, independent, name_list, seed_number
-from discoformer.columns.bounds import Bounded, parse_bounds
+from discoformer.cli.parser import command_parser
+from discoformer.columns.bounds import fit_maps, parse_bounds
+from discoformer.columns.fitting import FitRecipe
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
 from discoformer.core.files import check_folder, replacing
-from discoformer.data.datasets import REAL, gmm_dataset, real_dataset
+from discoformer.core.progress import track
+from discoformer.data.datasets import REAL, real_dataset
 from discoformer.data.files import Table, few_values, read_sample
-from discoformer.evaluation.held_out import (
-    FLOW,
-    PEERS,
-    HeldOut,
-    held_out_log_likelihood,
-    make_method,
-    score_error,
-)
-from discoformer.evaluation.known_truth import Dataset
-from discoformer.views.terminal import print_table, track
+from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood, score_error
+from discoformer.evaluation.known_truth import Dataset, gmm_dataset
+from discoformer.methods import PEERS, describe_methods, resolve
+from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
 
@@ -40,13 +38,7 @@ the standard error of that difference, row by row. Several files get a table eac
 
 EXAMPLES = f"""\
 methods:
-  default      the network in the package; any name of `discoformer models` or a path to weights works too
-  kde-scott    kernel density, Scott's rule per column
-  kde-loo      kernel density, bandwidth of largest leave-one-out likelihood
-  gmm-full     scikit-learn GaussianMixture, 1 to 20 components by BIC, full covariances
-  gmm-diag     the same with diagonal covariances
-  bayes-gmm    scikit-learn BayesianGaussianMixture with 20 components
-  {FLOW}         neural spline flow, trained on each fold with early stopping (needs zuko)
+{describe_methods()}
 
 examples:
   discoformer compare data.csv
@@ -54,7 +46,7 @@ examples:
   discoformer compare data.csv --bounds income=0:      all methods within the bounds
   discoformer compare wine --flow
   discoformer compare {" ".join(REAL)}
-  discoformer compare breast_cancer --methods default,kde-loo,gmm-full --json
+  discoformer compare breast_cancer --model default,kde-loo,gmm-full --json
   discoformer compare gmm:5,1024,4          a random mixture: 5 columns, 1024 rows, 4 components; since the
                                             truth is known, the error of the score is shown as well
 """
@@ -85,14 +77,9 @@ class Sample:
     truth: Dataset | None = None
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer compare",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(name, DESCRIPTION, EXAMPLES)
     parser.add_argument(
         "data",
         metavar="FILE",
@@ -106,7 +93,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--seed", type=seed_number, default=0, help="of the split, and of gmm:d,n,k (default: 0)"
     )
     parser.add_argument(
-        "--methods",
+        "--model",
         metavar="M,M",
         type=name_list,
         default=["default", *PEERS],
@@ -114,7 +101,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--flow", action="store_true", help="add a neural spline flow; takes minutes")
     parser.add_argument("--out", metavar="CSV", type=Path, help="write the table")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
 
@@ -126,8 +112,8 @@ def run(args: argparse.Namespace) -> None:
         check_folder(args.out)
         if args.out.resolve() in [Path(name).resolve() for name in args.data]:
             raise DataError(f"{args.out}: is an input file, give another name to --out")
-    names = list(dict.fromkeys([*args.methods, *([FLOW] if args.flow else [])]))
-    methods = {name: make_method(name) for name in names}
+    names = list(dict.fromkeys([*args.model, *(["flow"] if args.flow else [])]))
+    methods = {name: resolve(name).method for name in names}
     samples = [_read(name, args) for name in dict.fromkeys(args.data)]
     for sample in samples:
         _check_folds(sample, args.folds)
@@ -168,7 +154,7 @@ def _read(name: str, args: argparse.Namespace) -> Sample:
         return Sample(name, kept)
     pairs = parse_bounds(args.bounds, len(table.names), table.names)
     bounds = [pairs[table.names.index(column)] for column in kept.names]
-    Bounded(KDE(bandwidth=1.0), bounds, kept.names).fit(kept.values)  # a fold would count rows of its own
+    fit_maps(torch.as_tensor(kept.values), None, bounds, kept.names)  # a fold would count rows of its own
     return Sample(name, kept, bounds)
 
 
@@ -203,19 +189,18 @@ def _compare(sample: Sample, methods: dict[str, Method], args: argparse.Namespac
     failures: dict[str, str] = {}
     for name, method in methods.items():
         bar = partial(track, label=f"{sample.name}, {name}")
-        if sample.bounds is not None:
-            method = Bounded(method, sample.bounds, sample.table.names)
+        recipe = FitRecipe(method, sample.bounds, sample.table.names, drop=False)
         try:
-            held_out[name] = held_out_log_likelihood(method, sample.table.values, args.folds, args.seed, bar)
+            held_out[name] = held_out_log_likelihood(recipe, sample.table.values, args.folds, args.seed, bar)
             if sample.truth is not None:
-                errors[name] = score_error(method, sample.truth)
+                errors[name] = score_error(recipe, sample.truth)
         except DataError as error:
             failures[name] = str(error)
     if not held_out:
         name, text = next(iter(failures.items()))
         raise DataError(f"{sample.name}: no method could be fitted; {name}: {text}")
-    if sample.truth is not None and (exact := sample.truth.truth.log_density) is not None:
-        held_out["truth"], errors["truth"] = HeldOut(exact.numpy(), 0.0), 0.0
+    if sample.truth is not None:
+        held_out["truth"], errors["truth"] = HeldOut(sample.truth.truth.log_density.numpy(), 0.0), 0.0
     failed = [Row(sample.name, name, failure=text) for name, text in failures.items()]
     return [*_ranked(sample.name, held_out, errors), *failed]
 

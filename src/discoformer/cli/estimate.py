@@ -13,20 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discoformer.api.answers import answers
+from discoformer.api.fitting import fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
-from discoformer.cli.options import add_input, add_model, fit_table, read_input
-from discoformer.columns.support import Supported, can_stream, dropped_by_survey, support_of
+from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input
+from discoformer.cli.parser import command_parser
+from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Field
+from discoformer.core.fields import PointDensity, as_point_density
 from discoformer.core.files import replacing
 from discoformer.data.files import Table, check_output, read_table, refuse_dependent, refuse_few_rows
 from discoformer.data.writer import table_writer
-from discoformer.methods import KERNEL, check_range, resolve
-from discoformer.models.mixture.stream import Stream
-from discoformer.scale.source import ArraySource, Source, open_source
+from discoformer.methods import resolve
+from discoformer.scale.opening import open_source
+from discoformer.scale.source import ArraySource, Source
+from discoformer.scale.stream import Stream, StreamingMethod
 from discoformer.scale.survey import look
-from discoformer.views.plots import VIEWS, check_picture, plot
+from discoformer.views.pictures import check_picture
+from discoformer.views.plots import VIEWS, plot
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
@@ -41,18 +45,16 @@ examples:
   discoformer estimate data.csv --bandwidth loo --json
 """
 
+_KERNEL = "kde-scott"  # what --bandwidth is a rule of
 CHUNK = 4096  # queries per step of the progress bar, for a table in memory
 LARGE = 2**28  # bytes of an npy or parquet file that is streamed rather than read into memory
 SHOWN_ROWS, SHOWN_COLUMNS = 3, 6
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer estimate",
-        description="Estimate the log density of the rows of FILE and its gradient, the score.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        name, "Estimate the log density of the rows of FILE and its gradient, the score.", EXAMPLES
     )
     add_input(parser)
     parser.add_argument(
@@ -60,6 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", metavar="OUT", type=Path, help="write the answers: csv, tsv, npy or parquet")
     add_model(parser)
+    add_bounds(parser)
     parser.set_defaults(model=None)  # to tell "default" from nothing asked for
     parser.add_argument(
         "--bandwidth",
@@ -69,13 +72,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw FILE: png, pdf or svg")
     parser.add_argument("--view", choices=VIEWS, help=f"what to draw (default: {VIEWS[0]})")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
 
 def run(args: argparse.Namespace) -> None:
     """Read, fit, answer, draw, write, report; what can be refused early is refused before the work."""
-    if args.bandwidth is not None and args.model not in (None, KERNEL):
+    if args.bandwidth is not None and args.model not in (None, _KERNEL):
         raise DataError(f"--bandwidth is for kernel density: leave out --model {args.model} or --bandwidth")
     if args.view and not args.plot:
         raise DataError("--view says what to draw: add --plot with a name for the picture")
@@ -85,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
             raise DataError(f"{args.out}: is an input file, give another name to --out")
     if args.plot:
         check_picture(args.plot)
-    args.model = args.model or ("default" if args.bandwidth is None else KERNEL)
+    args.model = args.model or ("default" if args.bandwidth is None else _KERNEL)
     job = _streamed(args) if _is_streamed(args) else _in_memory(args)
     summary = Summary()
     with ExitStack() as moves:  # the table takes its place when the picture is there too
@@ -95,7 +97,6 @@ def run(args: argparse.Namespace) -> None:
             table = table_writer(temporary, args.out.suffix.lower(), job.names, job.queries.rows or 0)
             write = moves.enter_context(table)
         for chunk, (log_density, score) in answers(job.field, job.queries):
-            assert log_density is not None
             values = chunk.numpy()
             summary.add(values, log_density.numpy())
             if write is not None:
@@ -121,7 +122,7 @@ class Job:
     sample : the sample itself, if it is to be drawn
     """
 
-    field: Field
+    field: PointDensity
     queries: Source
     shape: tuple[int, int]
     columns: tuple[str, ...]
@@ -136,7 +137,7 @@ def _in_memory(args: argparse.Namespace) -> Job:
         queries = read_table(args.queries, args.columns, by_position=True).like(context)
     names = _result_names(queries.names) if args.out else ()
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
-    field = fit_table(context, model, args.bounds)
+    field = as_point_density(fit_table(context, model, args.bounds))
     rows, dim = context.values.shape
     source = ArraySource(queries.values, step=CHUNK)
     source.show = True
@@ -148,7 +149,7 @@ def _is_streamed(args: argparse.Namespace) -> bool:
     files = [path for path in (args.file, args.queries) if path is not None and path.exists()]
     if not any(path.is_dir() or _is_large(path) for path in files):
         return False
-    if args.plot is None and args.bounds is None and can_stream(resolve(args.model).method):
+    if args.plot is None and args.bounds is None and isinstance(resolve(args.model).method, StreamingMethod):
         return True
     if args.file.is_dir():
         raise DataError(
@@ -175,9 +176,7 @@ def _streamed(args: argparse.Namespace) -> Job:
         refuse_dependent(args.file, sorted({*constant, *collinear}), columns)
     if queries is not sample:
         look(queries, str(args.queries))
-    resolved = resolve(args.model)
-    field = Supported(resolved.method, columns).fit_stream(stream)
-    check_range(resolved, stream.rows, len(support_of(field)))
+    field = as_point_density(fit_stream(stream, args.model, names=columns).field)
     return Job(field, queries, (stream.rows, sample.dim), columns, names)
 
 

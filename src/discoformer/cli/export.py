@@ -8,7 +8,8 @@ from pathlib import Path
 
 import torch
 
-from discoformer.cli.options import add_input, add_model, fit_table, read_input
+from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input
+from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
 from discoformer.export.programs import check_export, export_read
 
@@ -24,21 +25,18 @@ examples:
 PROBED = 256  # rows at which the file is checked
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer export",
-        description="Fit FILE and write the answer as a program: points in, log density and score out.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        name, "Fit FILE and write the answer as a program: points in, log density and score out.", EXAMPLES
     )
     add_input(parser)
     parser.add_argument("--out", metavar="OUT", type=Path, required=True, help="write this: onnx or pt2")
     add_model(parser)
+    add_bounds(parser)
     parser.add_argument(
         "--float32", action="store_true", help="in single precision, as phones and browsers want it"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
 

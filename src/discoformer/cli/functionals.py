@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from discoformer.cli.options import add_input, independent, read_input
+from discoformer.cli.options import add_input, add_model, independent, read_input
+from discoformer.cli.parser import command_parser
+from discoformer.columns.fitting import FitRecipe
 from discoformer.data.files import read_sample
 from discoformer.functionals import (
     Functional,
@@ -20,10 +22,7 @@ from discoformer.functionals import (
 )
 from discoformer.methods import check_range, resolve
 
-__all__ = ["command"]
-
-Parser = Callable[[], argparse.ArgumentParser]
-Run = Callable[[argparse.Namespace], None]
+__all__ = ["make_parser", "run"]
 
 
 class _Command(NamedTuple):
@@ -48,42 +47,29 @@ _COMMANDS = {
 }
 
 
-def command(name: str) -> tuple[Parser, Run]:
-    """Parser and run function of one of the four subcommands."""
-    return lambda: _make_parser(name), lambda args: _run(name, args)
-
-
-def _make_parser(name: str) -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
+    """Options of one of the four subcommands."""
     title, what, files, split, _ = _COMMANDS[name]
     example = f"discoformer {name} {'data.csv' if files == 1 else 'f.csv g.csv'}"
-    parser = argparse.ArgumentParser(
-        prog=f"discoformer {name}",
-        description=f"Estimate the {title} {what}, of the "
-        + ("sample in FILE." if files == 1 else "sample f in FILE with respect to the sample g in FILE2."),
-        epilog=f"examples:\n  {example}\n  {example} --columns age,income --method kde --json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    of = "sample in FILE." if files == 1 else "sample f in FILE with respect to the sample g in FILE2."
+    examples = f"examples:\n  {example}\n  {example} --columns age,income --model kde-scott --json"
+    parser = command_parser(name, f"Estimate the {title} {what}, of the {of}", examples)
     add_input(parser)
     if files == 2:
         parser.add_argument("second", metavar="FILE2", type=Path, help="the sample to compare with")
-    parser.add_argument(
-        "--method",
-        metavar="M",
-        default="default",
-        help="kde, a model's name, or a path to weights (default: the network in the package)",
-    )
+    add_model(parser)
     parser.add_argument(
         "--split",
         choices=[s for s in get_args(Split) if s != "loo" or name in ("entropy", "kl")],
         default=split,
         help=f"how points are kept from vouching for themselves (default: {split})",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
 
-def _run(name: str, args: argparse.Namespace) -> None:
-    title, _, files, _, estimate = _COMMANDS[name]
+def run(args: argparse.Namespace) -> None:
+    """Read, estimate, report."""
+    title, _, files, _, estimate = _COMMANDS[args.command]
     tables = [read_input(args)]
     if files == 2:
         second = read_sample(args.second, args.columns, drop_dependent=args.drop_dependent)
@@ -91,18 +77,19 @@ def _run(name: str, args: argparse.Namespace) -> None:
     if args.drop_dependent:
         tables = independent(*tables)
     values = [table.values for table in tables]
-    resolved = resolve(args.method)
+    resolved = resolve(args.model)
     for sample in values:
         check_range(resolved, *sample.shape)
-    value, error = estimate(*values, resolved.method, split=args.split)
+    recipe = FitRecipe(resolved.method, drop=False)
+    value, error = estimate(*values, recipe, split=args.split)
     report = {
-        "functional": name,
+        "functional": args.command,
         "value": value,
         "standard_error": error,
         "n": [len(sample) for sample in values],
         "d": values[0].shape[1],
         "columns": tables[0].names,
-        "method": resolved.name,
+        "model": resolved.name,
         "split": args.split,
     }
     if args.json:
@@ -111,5 +98,5 @@ def _run(name: str, args: argparse.Namespace) -> None:
     rows = " and ".join(str(len(sample)) for sample in values)
     print(
         f"{title}: {value:.6g} +- {error:.2g} "
-        f"({rows} rows, {values[0].shape[1]} column(s), method {resolved.name}, split {args.split})"
+        f"({rows} rows, {values[0].shape[1]} column(s), model {resolved.name}, split {args.split})"
     )

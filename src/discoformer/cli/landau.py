@@ -8,12 +8,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+from discoformer.cli.parser import command_parser
+
 __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
 examples:
   discoformer landau                                         Maxwell molecules in 3 dimensions
-  discoformer landau --dim 10 --oracle kde                   the same in 10, with a kernel density estimate
+  discoformer landau --dim 10 --model kde-scott              the same in 10, with a kernel density estimate
   discoformer landau --kernel coulomb --plot coulomb.png     Coulomb collisions, with a picture
   discoformer landau --start two-mode --out history.csv      from two modes, every step in a table
   discoformer landau --particles 20000 --kernel coulomb --checkpoint run.npz
@@ -25,22 +27,22 @@ FRAMES = 5
 DEFAULTS = {"maxwell": (0.01, 400, 0.0), "coulomb": (1.0, 300, -3.0)}  # dt, steps, gamma
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer landau",
-        description="Solve the homogeneous Landau equation with particles whose score comes from an oracle.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        name,
+        "Solve the homogeneous Landau equation with particles whose score comes from an oracle.",
+        EXAMPLES,
     )
     parser.add_argument("--kernel", choices=DEFAULTS, default="maxwell", help="collisions (default: maxwell)")
     parser.add_argument("--dim", metavar="D", type=int, default=3, help="dimensions (default: 3)")
     parser.add_argument("--particles", metavar="N", type=int, default=500, help="particles (default: 500)")
     parser.add_argument(
-        "--oracle",
+        "--model",
+        metavar="MODEL",
         default="default",
-        help="default, attention, kde, blob, gaussian, sbtm, sbtm-1, or a model's name or path "
-        "(default: default)",
+        help="where scores come from: a model's name or path, kde-scott or another method, or blob, "
+        "gaussian, sbtm, sbtm-1 (default: default)",
     )
     parser.add_argument(
         "--start", choices=("gaussian", "two-mode"), default="gaussian", help="(default: gaussian)"
@@ -66,7 +68,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", metavar="OUT", type=Path, help="write the history: csv, tsv, npy or parquet")
     parser.add_argument("--checkpoint", metavar="NPZ", type=Path, help="keep the state of a long run here")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     return parser
 
 
@@ -78,8 +79,8 @@ def run(args: argparse.Namespace) -> None:
     from discoformer.data.files import Table, check_output, write_table
     from discoformer.particles import Landau, calibration_pays, integrate, landau_start
     from discoformer.particles.choices import choose_oracle, is_network
-    from discoformer.particles.figures import plot_relaxation
-    from discoformer.views.plots import check_picture
+    from discoformer.views.pictures import check_picture
+    from discoformer.views.relaxation import plot_relaxation
 
     if args.out:
         check_output(args.out)
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
     if args.checkpoint and args.checkpoint.exists() and not args.resume:
         raise DataError(f"{args.checkpoint} holds a run already: add --resume to go on, or remove it")
     if args.calibrate is None:
-        args.calibrate = is_network(args.oracle) and calibration_pays(args.particles, args.dim)
+        args.calibrate = is_network(args.model) and calibration_pays(args.particles, args.dim)
     dt, steps, gamma = DEFAULTS[args.kernel]
     dt, steps = dt if args.dt is None else args.dt, steps if args.steps is None else args.steps
     distribution = landau_start(args.start, args.dim)
@@ -100,14 +101,14 @@ def run(args: argparse.Namespace) -> None:
     history = integrate(
         Landau(gamma),
         start,
-        choose_oracle(args.oracle, distribution, seed=args.seed, every=args.every, calibrate=args.calibrate),
+        choose_oracle(args.model, distribution, seed=args.seed, every=args.every, calibrate=args.calibrate),
         dt=dt,
         steps=steps,
         scheme=args.scheme,
         frames=[dt * steps * k / (FRAMES - 1) for k in range(FRAMES)] if args.plot else (),
         checkpoint=args.checkpoint,
         resume=args.resume,
-        label=f"{args.kernel} {_oracle_name(args)}",
+        label=f"{args.kernel} {_model_name(args)}",
     )
     reference = _reference(args, history, dt, steps)
     if args.out:
@@ -116,13 +117,13 @@ def run(args: argparse.Namespace) -> None:
         write_table(Table(columns.numpy(), (*table.names, *names)), args.out)
     if args.plot:
         title = f"Landau, {args.kernel.capitalize()}, d = {args.dim}, n = {args.particles}, "
-        title += f"score: {_oracle_name(args)}"
+        title += f"score: {_model_name(args)}"
         plot_relaxation(history, reference, title=title, path=args.plot)
     _report(args, _summary(args, history, reference, dt, steps))
 
 
-def _oracle_name(args: argparse.Namespace) -> str:
-    return f"{args.oracle}, calibrated" if args.calibrate else str(args.oracle)
+def _model_name(args: argparse.Namespace) -> str:
+    return f"{args.model}, calibrated" if args.calibrate else str(args.model)
 
 
 def _reference(args: argparse.Namespace, history: Any, dt: float, steps: int) -> Any:
@@ -148,7 +149,7 @@ def _summary(args: argparse.Namespace, history: Any, reference: Any, dt: float, 
         "n": args.particles,
         "d": args.dim,
         "start": args.start,
-        "oracle": _oracle_name(args),
+        "model": _model_name(args),
         "dt": dt,
         "steps": steps,
         "sigma_11": history.covariance[[0, -1], 0, 0].tolist(),
@@ -171,7 +172,7 @@ def _report(args: argparse.Namespace, summary: dict[str, Any]) -> None:
 
     print(
         f"Landau {args.kernel.capitalize()}, {args.particles} particles in {args.dim} dimensions, "
-        f"oracle {summary['oracle']}: {summary['steps']} steps of {summary['dt']:g} "
+        f"model {summary['model']}: {summary['steps']} steps of {summary['dt']:g} "
         f"in {summary['seconds']:.1f} s"
     )
     (first, last), (_, expected) = summary["sigma_11"], summary["reference_11"]

@@ -6,21 +6,20 @@ import argparse
 import json
 from dataclasses import asdict
 
+from discoformer.cli.parser import command_parser
 from discoformer.models.registry import Card, list_models, load_model
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer models",
-        description="List the networks in the package: size, frame, training range and prior.",
-        epilog="example:\n  discoformer models --json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        name,
+        "List the networks in the package: size, frame, training range and prior.",
+        "example:\n  discoformer models --json",
     )
-    parser.add_argument("--json", action="store_true", help="print the cards as one JSON object")
     return parser
 
 

@@ -8,12 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from discoformer.columns.bounds import everyday, parse_bounds
-from discoformer.columns.support import SupportWarning, support_of
+from discoformer.api.fitting import fit_sample
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.fields import Field
+from discoformer.core.transforms import SupportWarning
 from discoformer.data.files import Table, columns_to_drop, few_values, read_sample
-from discoformer.methods import KERNEL, check_range, resolve
+from discoformer.methods import METHODS
 
 __all__ = [
     "add_bounds",
@@ -51,14 +51,13 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """--model and --bounds."""
+    """--model."""
     parser.add_argument(
         "--model",
         metavar="MODEL",
         default="default",
-        help=f"a name of `discoformer models`, a path to weights, or {KERNEL} (default: default)",
+        help=f"a name of `discoformer models`, a path to weights, or {', '.join(METHODS)} (default: default)",
     )
-    add_bounds(parser)
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -144,10 +143,6 @@ def independent(*tables: Table) -> list[Table]:
 
 def fit_table(table: Table, model: Any, bounds: Any) -> Field:
     """Fit a model to a table: its bounds, its support, its range, as the estimator does."""
-    resolved = resolve(model)
-    pairs = parse_bounds(bounds, table.values.shape[1], table.names)
     if note := few_values(table):
         warnings.warn(note, stacklevel=2)
-    field = everyday(resolved.method, pairs, table.names).fit(table.values)
-    check_range(resolved, len(table.values), len(support_of(field)))
-    return field
+    return fit_sample(table.values, model, bounds=bounds, names=table.names).field

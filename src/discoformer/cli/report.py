@@ -7,11 +7,12 @@ import json
 from functools import partial
 from pathlib import Path
 
-from discoformer.cli.options import add_input, add_model, read_input
+from discoformer.cli.options import add_bounds, add_input, add_model, read_input
+from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
 from discoformer.core.files import check_folder, replacing
+from discoformer.core.progress import track
 from discoformer.views.report import make_report
-from discoformer.views.terminal import track
 
 __all__ = ["make_parser", "run"]
 
@@ -22,14 +23,13 @@ examples:
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer report",
-        description="Write a page about FILE: its columns, their densities, its unusual rows, and how well "
+    parser = command_parser(
+        name,
+        "Write a page about FILE: its columns, their densities, its unusual rows, and how well "
         "the model fits. Pictures are inside, nothing is fetched when it is opened.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     add_input(parser, "the table")
     parser.add_argument(
@@ -40,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="the page (default: report.html)",
     )
     add_model(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    add_bounds(parser)
     return parser
 
 

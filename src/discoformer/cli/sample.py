@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.cli.options import add_input, add_model, fit_table, read_input, seed_number
-from discoformer.columns.support import verb
+from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input, seed_number
+from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
+from discoformer.core.fields import as_density
 from discoformer.core.files import replacing
+from discoformer.core.progress import track
 from discoformer.data.files import check_output
 from discoformer.data.writer import table_writer
-from discoformer.views.terminal import print_table, track
+from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
 
@@ -32,14 +34,9 @@ CHUNK = 2**16  # rows drawn and written at a time: a step of the progress bar
 SHOWN_ROWS, SHOWN_COLUMNS = 10, 6
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer sample",
-        description="Draw new rows from the density of the rows of FILE.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(name, "Draw new rows from the density of the rows of FILE.", EXAMPLES)
     add_input(parser)
     parser.add_argument("-n", "--rows", metavar="N", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--out", metavar="OUT", type=Path, help="write them: csv, tsv, npy or parquet")
@@ -47,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--seed", type=seed_number, default=0, help="the same seed gives the same rows (default: 0)"
     )
     add_model(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    add_bounds(parser)
     return parser
 
 
@@ -60,8 +57,7 @@ def run(args: argparse.Namespace) -> None:
         if args.out.resolve() == args.file.resolve():
             raise DataError(f"{args.out}: is an input file, give another name to --out")
     context = read_input(args)
-    field = fit_table(context, args.model, args.bounds)
-    draw = verb(field, "sample")
+    draw = as_density(fit_table(context, args.model, args.bounds)).sample
     if args.out:
         suffix = args.out.suffix.lower()
         with (

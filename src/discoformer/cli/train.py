@@ -7,6 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
+from discoformer.cli.parser import command_parser
+
 __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
@@ -20,14 +22,9 @@ weights.safetensors (the averaged weights; use them with `discoformer estimate -
 """
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = argparse.ArgumentParser(
-        prog="discoformer train",
-        description="Train a network as the recipe CONFIG (YAML) says.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser(name, "Train a network as the recipe CONFIG (YAML) says.", EXAMPLES, json=False)
     parser.add_argument("config", metavar="CONFIG", type=Path, help="the recipe, a YAML file")
     parser.add_argument("--resume", action="store_true", help="go on from the run's checkpoint")
     parser.add_argument("--minutes", type=float, help="stop after this many minutes, with a checkpoint")

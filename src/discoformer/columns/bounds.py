@@ -25,19 +25,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from discoformer.columns.support import Supported, support_of, verb
 from discoformer.core.checks import DataError, column_names
-from discoformer.core.fields import Estimate, Field, Method
+from discoformer.core.transforms import ColumnMap, ColumnMaps
 
-__all__ = ["Bounded", "BoundedField", "HalfLine", "Interval", "everyday", "parse_bounds"]
+__all__ = ["FREE", "Bound", "HalfLine", "Interval", "fit_maps", "parse_bounds"]
 
 Bound = tuple[float, float]
-_FREE: Bound = (-math.inf, math.inf)
+FREE: Bound = (-math.inf, math.inf)
 _SCALES = [4.0**k for k in range(-1, 11)]  # of a half-line, in mean distances to the bound
 
 
@@ -57,9 +57,9 @@ def parse_bounds(bounds: Any, dim: int, names: Sequence[str] | None = None) -> l
     [(0.0, 1.0), (0.0, 1.0)]
     """
     if bounds is None:
-        return [_FREE] * dim
+        return [FREE] * dim
     if isinstance(bounds, Mapping):
-        result = [_FREE] * dim
+        result = [FREE] * dim
         for column, pair in bounds.items():
             result[_position(column, dim, names)] = _pair(pair)
         return result
@@ -71,124 +71,39 @@ def parse_bounds(bounds: Any, dim: int, names: Sequence[str] | None = None) -> l
         return [_pair(entries)] * dim
     if len(entries) != dim:
         raise DataError(f"{len(entries)} bounds for {dim} column(s): give one pair (low, high) or None each")
-    return [_FREE if entry is None else _pair(entry) for entry in entries]
+    return [FREE if entry is None else _pair(entry) for entry in entries]
 
 
-class Bounded(Method):
-    """Fit a method to a sample whose columns have bounds.
+def fit_maps(
+    points: Tensor, weights: Tensor | None, bounds: Sequence[Bound], names: Sequence[str] | None = None
+) -> ColumnMaps:
+    """Maps of the bounded columns of a sample (..., n, d) to the line; weights (..., n) sum to one.
 
-    Parameters
-    ----------
-    method : any method
-    bounds : as for `parse_bounds`
-    names : column names for the messages
-
-    Examples
-    --------
-    >>> from discoformer import KDE
     >>> waiting = torch.rand(200, 1, dtype=torch.float64).log().neg()
-    >>> field = Bounded(KDE(), (0, None)).fit(waiting)
-    >>> field.log_density(torch.tensor([[-1.0]], dtype=torch.float64)).tolist()
-    [-inf]
+    >>> maps = fit_maps(waiting, None, [(0.0, math.inf)])
+    >>> torch.allclose(maps.denormalize(maps.normalize(waiting)), waiting)
+    True
     """
-
-    def __init__(self, method: Method, bounds: Any, names: Sequence[str] | None = None) -> None:
-        self.method = method
-        self.bounds = bounds
-        self.names = names
-
-    def _fit(self, context: Tensor, weights: Tensor | None) -> BoundedField:
-        bounds = parse_bounds(self.bounds, context.shape[-1], self.names)
-        context = context.to(torch.float64)
-        weights = None if weights is None else weights.to(torch.float64)
-        maps: dict[int, ColumnMap] = {}
-        for column, (low, high) in enumerate(bounds):
-            if (low, high) == _FREE:
-                continue
-            x = context[..., column].detach()
-            self._check_inside(x, column, low, high)
-            if math.isinf(low) or math.isinf(high):
-                maps[column] = HalfLine.fit(x, weights, low, high)
-            else:
-                maps[column] = Interval.fit(x, low, high)
-        lines = to_line(context, maps).points
-        return BoundedField(self.method._fit(lines, weights), maps)
-
-    def for_few_rows(self) -> Bounded:
-        """The same bounds around what the method uses instead."""
-        return Bounded(self.method.for_few_rows(), self.bounds, self.names)
-
-    def _check_inside(self, x: Tensor, column: int, low: float, high: float) -> None:
-        wrong = ((x < low) | (x > high)).nonzero()
-        which = column_names([column], self.names)
-        if len(wrong):
-            row = int(wrong[0, -1])
-            value = float(x[tuple(wrong[0])])
-            raise DataError(
-                f"{which} has {value:g} at row {row}, outside its bounds ({low:g}, {high:g}), "
-                f"{len(wrong)} such in all: widen the bounds or drop the rows"
-            )
-        if bool(((x == low) | (x == high)).all(-1).any()):
-            raise DataError(f"{which} is on its bounds in every row: it has no density, leave it out")
-
-
-def everyday(method: Method, bounds: Sequence[Bound], names: Sequence[str] | None = None) -> Method:
-    """The method with what everyday data asks for: bounds, and support before and after their maps.
-
-    Parts and their total are collinear before a logarithm, powers of one column after it.
-    """
-
-    if set(bounds) == {_FREE}:
-        return Supported(method, names)
-
-    def inside(kept: Sequence[int]) -> Method:
-        own = [f"column {j}" if names is None else names[j] for j in kept]
-        return Bounded(Supported(method, own), [bounds[j] for j in kept], own)
-
-    return Supported(inside, names)
-
-
-class OnLine(NamedTuple):
-    """A column, or columns, mapped to the line.
-
-    Attributes
-    ----------
-    points : u(x)
-    log_slope : log u'(x)
-    bend : derivative of log u' by x
-    """
-
-    points: Tensor
-    log_slope: Tensor
-    bend: Tensor
-
-
-class ColumnMap(Protocol):
-    """A smooth increasing map of a column to the line."""
-
-    @property
-    def low(self) -> float: ...
-
-    @property
-    def high(self) -> float: ...
-
-    def to_line(self, x: Tensor) -> OnLine:
-        """Values (..., m) within the bounds, to the line."""
-        ...
-
-    def from_line(self, u: Tensor) -> Tensor:
-        """The inverse."""
-        ...
+    maps: dict[int, ColumnMap] = {}
+    for column, (low, high) in enumerate(bounds):
+        if (low, high) == FREE:
+            continue
+        x = points[..., column].detach()
+        _check_inside(x, column_names([column], names), low, high)
+        if math.isinf(low) or math.isinf(high):
+            maps[column] = HalfLine.fit(x, weights, low, high)
+        else:
+            maps[column] = Interval.fit(x, low, high)
+    return ColumnMaps(maps, points.shape[-1])
 
 
 @dataclass(frozen=True)
-class HalfLine:
+class HalfLine(ColumnMap):
     """u = log(exp(z) - 1) of the distance z to one bound, in units of ``scale`` (..., 1)."""
 
-    low: float
-    high: float
     scale: Tensor
     nudge: Tensor
+    rising: bool  # whether the distance grows with x: the bound is the low one
 
     @classmethod
     def fit(cls, x: Tensor, weights: Tensor | None, low: float, high: float) -> HalfLine:
@@ -196,64 +111,89 @@ class HalfLine:
         share = torch.full_like(x, 1 / x.shape[-1]) if weights is None else weights.to(x)
         distance = x - low if math.isinf(high) else high - x
         unit = (share * distance).sum(-1, keepdim=True)
-        one = cls(low, high, unit, _nudge(distance))
-        candidates = [replace(one, scale=unit * factor) for factor in _SCALES]
+        one = cls(x.new_tensor(low), x.new_tensor(high), unit, _nudge(distance), math.isinf(high))
         fits = []
-        for candidate in candidates:
-            u, log_slope, _ = candidate.to_line(x)
+        for factor in _SCALES:
+            candidate = replace(one, scale=unit * factor)
+            u, (log_slope, _) = candidate.forward(x), candidate.log_derivative(x)
             mean = (share * u).sum(-1, keepdim=True)
             variance = (share * (u - mean).square()).sum(-1)
             fits.append((share * log_slope).sum(-1) - 0.5 * variance.log())
         best = torch.stack(fits).argmax(0)  # (...)
         return replace(one, scale=unit * torch.tensor(_SCALES).to(unit)[best].unsqueeze(-1))
 
-    @property
-    def _side(self) -> float:
-        return 1.0 if math.isinf(self.high) else -1.0
+    def forward(self, x: Tensor) -> Tensor:
+        z = self._distance(x)
+        u = z + self._rise(z).log()
+        return u if self.rising else -u
 
-    def to_line(self, x: Tensor) -> OnLine:
-        side = self._side
-        distance = _inward(x - self.low if side > 0 else self.high - x, self.nudge)
-        z = distance / self.scale
-        rise = -torch.expm1(-z)  # 1 - exp(-z)
-        return OnLine(
-            side * (z + rise.log()),
-            -rise.log() - self.scale.log(),
-            -side * torch.exp(-z) / (rise * self.scale),
-        )
+    def inverse(self, u: Tensor) -> Tensor:
+        distance = self.scale * functional.softplus(u if self.rising else -u)
+        return self.low + distance if self.rising else self.high - distance
 
-    def from_line(self, u: Tensor) -> Tensor:
-        side = self._side
-        distance = self.scale * torch.nn.functional.softplus(side * u)
-        return self.low + distance if side > 0 else self.high - distance
+    def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        z = self._distance(x)
+        rise = self._rise(z)
+        bend = torch.exp(-z) / (rise * self.scale)
+        return -rise.log() - self.scale.log(), -bend if self.rising else bend
+
+    def _distance(self, x: Tensor) -> Tensor:
+        distance = x - self.low if self.rising else self.high - x
+        return torch.where(_at_bound(distance, self.nudge), self.nudge, distance) / self.scale
+
+    @staticmethod
+    def _rise(z: Tensor) -> Tensor:
+        """1 - exp(-z)."""
+        return -torch.expm1(-z)
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(ColumnMap):
     """u = log((x - low) / (high - x))."""
 
-    low: float
-    high: float
     nudge_low: Tensor
     nudge_high: Tensor
 
     @classmethod
     def fit(cls, x: Tensor, low: float, high: float) -> Interval:
         """Where to read the values on the bounds, for a column (..., n)."""
-        return cls(low, high, _nudge(x - low), _nudge(high - x))
+        return cls(x.new_tensor(low), x.new_tensor(high), _nudge(x - low), _nudge(high - x))
 
-    def to_line(self, x: Tensor) -> OnLine:
+    def forward(self, x: Tensor) -> Tensor:
+        above, below = self._distances(x)
+        return above.log() - below.log()
+
+    def inverse(self, u: Tensor) -> Tensor:
+        inside = self.low + (self.high - self.low) * torch.sigmoid(u)
+        return torch.minimum(torch.maximum(inside, self.low), self.high)
+
+    def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        above, below = self._distances(x)
+        log_slope = (self.high - self.low).log() - above.log() - below.log()
+        return log_slope, 1 / below - 1 / above
+
+    def _distances(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """From the low bound and from the high one."""
         width = self.high - self.low
         above, below = x - self.low, self.high - x
         at_low, at_high = _at_bound(above, self.nudge_low), _at_bound(below, self.nudge_high)
-        above = torch.where(at_low, self.nudge_low, torch.where(at_high, width - self.nudge_high, above))
-        below = torch.where(at_high, self.nudge_high, torch.where(at_low, width - self.nudge_low, below))
-        log_above, log_below = above.log(), below.log()
-        return OnLine(log_above - log_below, math.log(width) - log_above - log_below, 1 / below - 1 / above)
+        return (
+            torch.where(at_low, self.nudge_low, torch.where(at_high, width - self.nudge_high, above)),
+            torch.where(at_high, self.nudge_high, torch.where(at_low, width - self.nudge_low, below)),
+        )
 
-    def from_line(self, u: Tensor) -> Tensor:
-        inside = self.low + (self.high - self.low) * torch.sigmoid(u)
-        return inside.clamp(self.low, self.high)
+
+def _check_inside(x: Tensor, which: str, low: float, high: float) -> None:
+    wrong = ((x < low) | (x > high)).nonzero()
+    if len(wrong):
+        row = int(wrong[0, -1])
+        value = float(x[tuple(wrong[0])])
+        raise DataError(
+            f"{which} has {value:g} at row {row}, outside its bounds ({low:g}, {high:g}), "
+            f"{len(wrong)} such in all: widen the bounds or drop the rows"
+        )
+    if bool(((x == low) | (x == high)).all(-1).any()):
+        raise DataError(f"{which} is on its bounds in every row: it has no density, leave it out")
 
 
 def _nudge(distance: Tensor) -> Tensor:
@@ -265,88 +205,6 @@ def _nudge(distance: Tensor) -> Tensor:
 def _at_bound(distance: Tensor, nudge: Tensor) -> Tensor:
     """On the bound, or so near that the slopes would overflow."""
     return distance <= 1e-140 * nudge.clamp_max(1)
-
-
-def _inward(distance: Tensor, nudge: Tensor) -> Tensor:
-    return torch.where(_at_bound(distance, nudge), nudge, distance)
-
-
-def to_line(points: Tensor, maps: Mapping[int, ColumnMap]) -> OnLine:
-    """Map some columns of points (..., m, d); the others stay as they are."""
-    on_line = [
-        maps[j].to_line(x) if j in maps else OnLine(x, torch.zeros_like(x), torch.zeros_like(x))
-        for j, x in enumerate(points.unbind(-1))
-    ]
-    return OnLine(*(torch.stack(parts, -1) for parts in zip(*on_line, strict=True)))
-
-
-class BoundedField(Field):
-    """The field of a sample with bounds, from the field of the mapped sample."""
-
-    def __init__(self, inner: Field, maps: Mapping[int, ColumnMap]) -> None:
-        self.inner = inner
-        self.maps = maps
-
-    @property
-    def dim(self) -> int:
-        return self.inner.dim
-
-    @property
-    def support(self) -> list[int]:
-        """Columns that the answers depend on."""
-        return support_of(self.inner)
-
-    @property
-    def bounds(self) -> list[Bound]:
-        """Low and high of every column."""
-        return [(self.maps[j].low, self.maps[j].high) if j in self.maps else _FREE for j in range(self.dim)]
-
-    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        points = queries.to(torch.float64)
-        low, high = torch.tensor(self.bounds, dtype=points.dtype, device=points.device).unbind(-1)
-        beyond = (points < low) | (points > high)
-        inside = self._from_line(torch.zeros_like(points))
-        line, log_slope, bend = to_line(torch.where(beyond, inside, points), self.maps)
-        log_density, score = self.inner._estimate(line)
-        counts = torch.zeros(self.dim, dtype=torch.bool, device=points.device)
-        counts[self.support] = True  # columns that the inner field left out have no say
-        outside = (beyond & counts).any(-1)
-        score = (score * log_slope.exp() + bend * counts).masked_fill(outside.unsqueeze(-1), 0.0)
-        if log_density is not None:
-            log_density = log_density + (log_slope * counts).sum(-1)
-            log_density = log_density.masked_fill(outside, -torch.inf).to(queries.dtype)
-        return Estimate(log_density, score.to(queries.dtype))
-
-    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n points within the bounds: (..., n, d)."""
-        return self._from_line(verb(self.inner, "sample")(n, generator))
-
-    def marginal(self, columns: Sequence[int]) -> BoundedField:
-        """The field of some of the columns, in the order given."""
-        inner = verb(self.inner, "marginal")(columns)
-        return BoundedField(inner, _part(self.maps, columns))
-
-    def conditional(self, columns: Sequence[int], values: Any) -> BoundedField:
-        """The field of the other columns given ``values`` (..., k) of ``columns``."""
-        row = torch.as_tensor(values, dtype=torch.float64)
-        maps = _part(self.maps, columns)
-        for j, column_map in maps.items():
-            wrong = (row[..., j] < column_map.low) | (row[..., j] > column_map.high)
-            if bool(wrong.any()):
-                raise DataError(
-                    f"column {columns[j]} cannot be given outside its bounds: it has no density there"
-                )
-        given = to_line(row.unsqueeze(-2), maps).points.squeeze(-2)
-        rest = [c for c in self.support if c not in set(columns)]
-        return BoundedField(verb(self.inner, "conditional")(columns, given), _part(self.maps, rest))
-
-    def _from_line(self, line: Tensor) -> Tensor:
-        columns = [self.maps[j].from_line(u) if j in self.maps else u for j, u in enumerate(line.unbind(-1))]
-        return torch.stack(columns, -1)
-
-
-def _part(maps: Mapping[int, ColumnMap], columns: Sequence[int]) -> dict[int, ColumnMap]:
-    return {j: maps[c] for j, c in enumerate(columns) if c in maps}
 
 
 def _position(column: Any, dim: int, names: Sequence[str] | None) -> int:

@@ -3,44 +3,47 @@
     field = method.fit(context)                     # context (..., n, d)
     log_density, score = field.estimate(queries)    # (..., m), (..., m, d)
 
-Networks, kernel estimators, mixtures and exact distributions are all fields, so everything
-downstream takes a field or a method and never asks which one it got.  NumPy arrays in give NumPy
-arrays out; tensors stay tensors on their device and in their graph.
+What a field can do is its type:
+
+==============  ==================================================================================
+`Field`         knows the score, the gradient of the log density: score matching, Stein estimators
+`PointDensity`  knows the log density too, point by point: attention networks, flows
+`Density`       is a distribution in full: it can be sampled, and has margins, conditionals, a
+                distribution function and quantiles: mixtures, kernel estimates
+==============  ==================================================================================
+
+NumPy arrays in give NumPy arrays out; tensors stay tensors on their device and in their graph.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import check_context, check_points, check_weights
+from discoformer.core.checks import DataError, check_context, check_points, check_weights
 
-__all__ = ["Estimate", "Field", "Method"]
+__all__ = ["Density", "Estimate", "Field", "Method", "PointDensity", "as_density", "as_point_density"]
 
 A = TypeVar("A", NDArray[np.float64], Tensor)
 
 
 class Estimate(NamedTuple, Generic[A]):
-    """Log density (..., m) and score, its gradient, (..., m, d) at the query points.
+    """Log density (..., m) and score, its gradient, (..., m, d) at the query points."""
 
-    Attributes
-    ----------
-    log_density : (..., m), or None for a field that knows only the score.
-    score : (..., m, d)
-    """
-
-    log_density: A | None
+    log_density: A
     score: A
 
 
 class Field(ABC):
-    """Something that answers "log density and score at these points".
+    """Something that knows the gradient of a log density.
 
-    Subclasses implement `_estimate` on tensors; callers use `estimate`, `log_density`, `score`.
+    Subclasses implement `_score` on tensors; callers use `score`.
     """
 
     @property
@@ -48,31 +51,88 @@ class Field(ABC):
     def dim(self) -> int:
         """Number of columns d of the points this field is defined on."""
 
+    @property
+    def support(self) -> list[int]:
+        """Columns that the answers depend on: all, unless some were left out of the fit."""
+        return list(range(self.dim))
+
+    @abstractmethod
+    def _score(self, queries: Tensor) -> Tensor:
+        """Score (..., m, d) at checked queries (..., m, d)."""
+
+    def score(self, queries: A) -> A:
+        """Gradient of the log density (..., m, d) at ``queries`` (..., m, d)."""
+        points = as_points(queries, self.dim)
+        score = self._score(points)
+        _refuse_lost(points, ~score.detach().isfinite().all(-1))
+        return _in_kind(score, queries)
+
+
+class PointDensity(Field):
+    """A field that knows the log density, too.
+
+    Subclasses implement `_estimate` on tensors; callers use `estimate`, `log_density`, `score`.
+    """
+
     @abstractmethod
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         """Answer at checked queries (..., m, d)."""
 
+    def _score(self, queries: Tensor) -> Tensor:
+        return self._estimate(queries).score
+
     def estimate(self, queries: A) -> Estimate[A]:
-        """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d)."""
-        result = self._estimate(check_points(queries, "queries", dim=self.dim))
-        if isinstance(queries, Tensor):
-            return result
-        log_density, score = result
-        return cast(
-            "Estimate[A]",
-            Estimate(None if log_density is None else _to_numpy(log_density), _to_numpy(score)),
-        )
+        """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d).
+
+        Minus infinity is a legal log density where the score is zero: no mass, as outside of bounds.
+        """
+        points = as_points(queries, self.dim)
+        log_density, score = self._estimate(points)
+        density, gradient = log_density.detach(), score.detach()
+        empty = density.isneginf() & (gradient == 0).all(-1)
+        _refuse_lost(points, ~(density.isfinite() & gradient.isfinite().all(-1) | empty))
+        return Estimate(_in_kind(log_density, queries), _in_kind(score, queries))
 
     def log_density(self, queries: A) -> A:
-        """Log density (..., m) at ``queries``; raises if this field knows only the score."""
-        result = self.estimate(queries).log_density
-        if result is None:
-            raise NotImplementedError(f"{type(self).__name__} estimates the score only")
-        return result
+        """Log density (..., m) at ``queries`` (..., m, d)."""
+        return self.estimate(queries).log_density
 
-    def score(self, queries: A) -> A:
-        """Gradient of the log density (..., m, d) at ``queries``."""
-        return self.estimate(queries).score
+
+class Density(PointDensity):
+    """A distribution in full: whatever can be asked of it has an answer, in closed form."""
+
+    @abstractmethod
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n points: (..., n, d)."""
+
+    @abstractmethod
+    def marginal(self, columns: Sequence[int]) -> Density:
+        """The density of some of the columns, in the order given."""
+
+    @abstractmethod
+    def conditional(self, columns: Sequence[int], values: Any) -> Density:
+        """The density of the other columns given ``values`` (..., k) of ``columns``."""
+
+    @abstractmethod
+    def cdf(self, queries: Any) -> Tensor:
+        """Distribution function (..., m) of one column, at queries (..., m, 1); has no gradient."""
+
+    @abstractmethod
+    def quantile(self, shares: Any) -> Tensor:
+        """Where the distribution function (..., m) of one column is ``shares`` (..., m): (..., m, 1)."""
+
+    @abstractmethod
+    def transform(self, matrix: Tensor, shift: Tensor) -> Density:
+        """The law of x matrix + shift, matrix (..., d, e) of rank e and shift (..., 1, e)."""
+
+    def _check_columns(self, columns: Sequence[int]) -> None:
+        wrong = [c for c in columns if not 0 <= c < self.dim]
+        if wrong or len(set(columns)) != len(columns) or not columns:
+            raise DataError(f"columns {list(columns)}: give distinct numbers from 0 to {self.dim - 1}")
+
+    def _check_one_column(self, what: str) -> None:
+        if self.dim != 1:
+            raise DataError(f"{what} needs one column, not {self.dim}: take a marginal")
 
 
 class Method(ABC):
@@ -100,5 +160,49 @@ class Method(ABC):
         return self
 
 
-def _to_numpy(tensor: Tensor) -> NDArray[np.float64]:
-    return cast("NDArray[np.float64]", tensor.detach().cpu().numpy())
+def as_point_density(field: Field) -> PointDensity:
+    """The field, if it knows a log density; `DataError` if it knows the score only."""
+    if not isinstance(field, PointDensity):
+        raise DataError(f"{type(field).__name__} estimates the score only: use score_function")
+    return field
+
+
+def as_density(field: Field) -> Density:
+    """The field, if it is a distribution in full; `DataError` if it cannot be sampled or conditioned."""
+    if not isinstance(field, Density):
+        raise DataError(
+            f"{type(field).__name__} answers at points only, it cannot be sampled, conditioned or "
+            "integrated: use a mixture model such as 'default'"
+        )
+    return field
+
+
+def as_points(queries: Any, dim: int) -> Tensor:
+    """Queries (..., m, d) as a floating tensor; what is not such points is refused in words.
+
+    Whether they are finite shows in the answers, which are checked: `_refuse_lost`.
+    """
+    if isinstance(queries, np.ndarray) and queries.dtype.kind == "f" and queries.dtype.isnative:
+        queries = torch.from_numpy(np.require(queries, requirements=["C", "W"]))
+    plain = isinstance(queries, Tensor) and queries.is_floating_point() and queries.ndim > 1
+    if plain and queries.shape[-1] == dim and queries.shape[-2]:
+        return cast(Tensor, queries)
+    return check_points(queries, "queries", dim=dim)
+
+
+def _refuse_lost(points: Tensor, lost: Tensor) -> None:
+    """Raise `DataError` if a number is lost (..., m): not finite to begin with, or too far to answer at."""
+    if bool(lost.any()):
+        check_points(points, "queries")
+        row = int(lost.nonzero()[0, -1])
+        raise DataError(
+            f"no finite answer at row {row} ({int(lost.sum())} such in all), too far from the sample: "
+            "check the units of the points"
+        )
+
+
+def _in_kind(tensor: Tensor, like: A) -> A:
+    """A tensor in its type for tensors, an array for arrays."""
+    if isinstance(like, Tensor):
+        return tensor.to(like.dtype) if like.is_floating_point() else tensor
+    return cast("A", tensor.detach().cpu().numpy())

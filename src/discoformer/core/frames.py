@@ -7,8 +7,6 @@ covectors, are multiplied by A'.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -16,67 +14,19 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from discoformer.core.checks import DataError, column_names
-from discoformer.core.fields import Estimate
+from discoformer.core.transforms import Frame, scaling_frame
 
 __all__ = [
     "FRAMES",
     "Canonical",
-    "Frame",
     "FrameKind",
     "FrameMoments",
     "Identity",
     "Standardize",
     "Whiten",
     "dependent_columns",
-    "scaling_frame",
+    "turn_to_kurtosis",
 ]
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The affine map x -> (x - center) matrix, with its inverse and log|det|.
-
-    Attributes
-    ----------
-    center : (..., 1, d)
-    matrix, inverse : (..., d, d)
-    log_det : (...), log|det matrix|
-    """
-
-    center: Tensor
-    matrix: Tensor
-    inverse: Tensor
-    log_det: Tensor
-
-    def normalize(self, points: Tensor) -> Tensor:
-        """Points (..., n, d) into the frame."""
-        return (points - self.center) @ self.matrix
-
-    def denormalize(self, points: Tensor) -> Tensor:
-        """Points (..., n, d) out of the frame."""
-        return points @ self.inverse + self.center
-
-    def to(self, dtype: torch.dtype) -> Frame:
-        """The same frame in another precision."""
-        return self.map(lambda tensor: tensor.to(dtype))
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> Frame:
-        """The frame of what a function makes of every tensor."""
-        return Frame(*map(function, (self.center, self.matrix, self.inverse, self.log_det)))
-
-    def normalize_estimate(self, estimate: Estimate[Tensor]) -> Estimate[Tensor]:
-        """What an estimate in data coordinates reads in the frame."""
-        log_density, score = estimate
-        if log_density is not None:
-            log_density = log_density - self.log_det.unsqueeze(-1)
-        return Estimate(log_density, score @ self.inverse.mT)
-
-    def denormalize_estimate(self, estimate: Estimate[Tensor]) -> Estimate[Tensor]:
-        """What an estimate in the frame reads in data coordinates."""
-        log_density, score = estimate
-        if log_density is not None:
-            log_density = log_density + self.log_det.unsqueeze(-1)
-        return Estimate(log_density, score @ self.matrix.mT)
 
 
 class FrameKind(Protocol):
@@ -167,14 +117,7 @@ class Canonical:
     """
 
     def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
-        white = Whiten().fit(context, weights)
-        z = white.normalize(context)
-        kurtosis = _second_moment(z * z.norm(dim=-1, keepdim=True), weights)
-        axes = torch.linalg.eigh(kurtosis)[1]
-        cubes = (z @ axes) ** 3
-        third = cubes.mean(-2) if weights is None else (weights.unsqueeze(-2) @ cubes).squeeze(-2)
-        axes = axes * torch.where(third.detach() < 0, -1.0, 1.0).to(axes).unsqueeze(-2)
-        return Frame(white.center, white.matrix @ axes, axes.mT @ white.inverse, white.log_det)
+        return turn_to_kurtosis(Whiten().fit(context, weights), context, weights)
 
     def from_moments(self, moments: FrameMoments) -> Frame:
         raise DataError("a canonical frame needs the sample in memory: fit to an array")
@@ -188,9 +131,15 @@ FRAMES: dict[str, FrameKind] = {
 }
 
 
-def scaling_frame(center: Tensor, scale: Tensor) -> Frame:
-    """The frame x -> (x - center) / scale, center (..., 1, d) and scale (..., d)."""
-    return Frame(center, torch.diag_embed(1 / scale), torch.diag_embed(scale), -scale.log().sum(-1))
+def turn_to_kurtosis(white: Frame, context: Tensor, weights: Tensor | None = None) -> Frame:
+    """A whitening frame of a sample, turned to the sample's kurtosis axes; see `Canonical`."""
+    z = white.normalize(context)
+    kurtosis = _second_moment(z * z.norm(dim=-1, keepdim=True), weights)
+    axes = torch.linalg.eigh(kurtosis)[1]
+    cubes = (z @ axes) ** 3
+    third = cubes.mean(-2) if weights is None else (weights.unsqueeze(-2) @ cubes).squeeze(-2)
+    axes = axes * torch.where(third.detach() < 0, -1.0, 1.0).to(axes).unsqueeze(-2)
+    return Frame(white.center, white.matrix @ axes, axes.mT @ white.inverse, white.log_det)
 
 
 def dependent_columns(

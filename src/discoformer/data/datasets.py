@@ -16,7 +16,6 @@ Values are as scikit-learn returns them: nothing is scaled, rounded or jittered,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +23,8 @@ import numpy as np
 
 from discoformer.core.checks import DataError
 from discoformer.data.files import Table
-from discoformer.evaluation.known_truth import Dataset, gmm_datasets
 
-__all__ = ["REAL", "gmm_dataset", "real_dataset"]
+__all__ = ["REAL", "real_dataset"]
 
 REAL = ("iris", "wine", "diabetes", "breast_cancer", "digits")
 _DIABETES = ("age", "bmi", "bp", "s1", "s2", "s3")
@@ -55,19 +53,6 @@ def real_dataset(name: str) -> Table:
     else:
         kept = names
     return Table(values[:, [names.index(column) for column in kept]], tuple(kept))
-
-
-def gmm_dataset(text: str, seed: int = 0) -> Dataset:
-    """A sample of a random mixture from its description ``gmm:d,n,k``.
-
-    >>> gmm_dataset("gmm:2,100,3").context.shape
-    torch.Size([100, 2])
-    """
-    found = re.fullmatch(r"gmm:(\d+),(\d+),(\d+)", text)
-    dim, size, modes = map(int, found.groups()) if found else (0, 0, 0)
-    if dim < 1 or size < 2 or modes < 1:
-        raise DataError(f"{text}: write gmm:d,n,k, for example gmm:2,1024,5 (5 components, 1024 rows)")
-    return next(gmm_datasets(dim, size, 1, seed, covariance="rotated", modes=(modes,)))
 
 
 def _principal_components(values: np.ndarray[Any, np.dtype[np.float64]], count: int) -> Table:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from discoformer.baselines.kde import KDE
-from discoformer.columns.support import Supported, SupportWarning, on_support
+from discoformer.columns.support import divide
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.extras import require
 from discoformer.core.files import check_folder, replacing
+from discoformer.core.transforms import SupportWarning
 from discoformer.data.writer import table_writer
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def columns_to_drop(table: Table) -> list[int]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)
-        _, kept = on_support(Supported(KDE(bandwidth=1.0), table.names).fit(table.values))
+        kept = divide(torch.as_tensor(table.values), None, table.names).kept
     return [j for j in range(len(table.names)) if j not in set(kept)]
 
 

@@ -12,37 +12,17 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.baselines.flow import SplineFlow
-from discoformer.baselines.kde import KDE
-from discoformer.baselines.mixtures import BayesianMixture, GaussianMixtureBIC
-from discoformer.columns.support import suited
 from discoformer.core.checks import DataError, check_points
-from discoformer.core.fields import Method
+from discoformer.core.fields import Method, as_point_density
 from discoformer.evaluation.known_truth import Dataset, measure
-from discoformer.methods import resolve
 
-__all__ = ["FLOW", "PEERS", "HeldOut", "held_out_log_likelihood", "make_method", "score_error"]
-
-PEERS: dict[str, Callable[[], Method]] = {
-    "kde-scott": KDE,
-    "kde-loo": partial(KDE, "loo"),
-    "gmm-full": GaussianMixtureBIC,
-    "gmm-diag": partial(GaussianMixtureBIC, "diag"),
-    "bayes-gmm": BayesianMixture,
-}
-"""What a user would pick instead: kernel density with Scott's rule and with the bandwidth of largest
-leave-one-out likelihood, scikit-learn's Gaussian mixtures by BIC with full and with diagonal covariances,
-and its Bayesian mixture of 20 components."""
-
-FLOW = "flow"
-"""Name of the neural spline flow, which is trained on every fold and needs the ``bench`` extra."""
+__all__ = ["HeldOut", "held_out_log_likelihood", "score_error"]
 
 Splits = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
@@ -76,22 +56,6 @@ class HeldOut:
         return float(difference.mean()), _standard_error(difference)
 
 
-def make_method(name: str) -> Method:
-    """A peer by its name, the flow, or a network by name or path.
-
-    >>> make_method("gmm-diag").covariance
-    'diag'
-    """
-    if name in PEERS:
-        return PEERS[name]()
-    if name == FLOW:
-        return SplineFlow()
-    try:
-        return resolve(name).method
-    except DataError as error:
-        raise DataError(f"{error} (or a method: {', '.join((*PEERS, FLOW))})") from None
-
-
 def held_out_log_likelihood(
     method: Method,
     sample: Any,
@@ -103,12 +67,13 @@ def held_out_log_likelihood(
 
     Parameters
     ----------
-    method : with a density
+    method : with a density; wrap it in `FitRecipe` for bounds and few rows, as the estimator does
     sample : array or tensor (n, d)
     folds : number of parts, each held out once
     seed : of the random split; the same split for every method
     progress : called with the list of splits, iterates over them; for a progress bar
 
+    >>> from discoformer import KDE
     >>> x = np.random.default_rng(0).normal(size=(400, 1))
     >>> round(held_out_log_likelihood(KDE(), x).mean, 1)  # the best possible is -1.4
     -1.4
@@ -124,8 +89,8 @@ def held_out_log_likelihood(
     start = time.perf_counter()
     for inside, outside in progress(list(KFold(folds, shuffle=True, random_state=seed).split(points))):
         with torch.no_grad():
-            fold = suited(method, len(inside), points.shape[1])  # as the estimator does
-            log_density[outside] = fold.fit(points[inside]).log_density(points[outside])
+            field = as_point_density(method.fit(points[inside]))
+            log_density[outside] = field.log_density(points[outside])
     if not np.isfinite(log_density).all():
         row = int(np.flatnonzero(~np.isfinite(log_density))[0])
         raise DataError(f"the held-out log density of row {row} is {log_density[row]}: no comparison")

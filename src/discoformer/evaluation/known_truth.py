@@ -7,6 +7,7 @@ every method in a table sees the same ones.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -15,10 +16,10 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Method
+from discoformer.core.fields import Estimate, Field, Method, PointDensity
 from discoformer.priors import Distribution, GMMPrior
 
-__all__ = ["Dataset", "Errors", "gmm_datasets", "measure"]
+__all__ = ["Dataset", "Errors", "gmm_dataset", "gmm_datasets", "measure"]
 
 
 class Dataset(NamedTuple):
@@ -39,16 +40,18 @@ class Errors:
     log_density_mse_sum: float = 0.0
     datasets: int = 0
 
-    def add(self, estimate: Estimate[Tensor], truth: Estimate[Tensor]) -> None:
-        """Count one data set in."""
-        error = (estimate.score - truth.score).square().sum(-1)
+    def add(self, field: Field, context: Tensor, truth: Estimate[Tensor]) -> None:
+        """Count one data set in; the error of the log density is NaN if the field knows the score only."""
+        if isinstance(field, PointDensity):
+            log_density, score = field.estimate(context)
+        else:
+            score = field.score(context)
+            log_density = torch.full_like(score[..., 0], torch.nan)
+        error = (score - truth.score).square().sum(-1)
         self.score_error += float(error.sum())
         self.score_square += float(truth.score.square().sum())
         self.score_mse_sum += float(error.mean())
-        if estimate.log_density is not None and truth.log_density is not None:
-            self.log_density_mse_sum += float((estimate.log_density - truth.log_density).square().mean())
-        else:
-            self.log_density_mse_sum = float("nan")
+        self.log_density_mse_sum += float((log_density - truth.log_density).square().mean())
         self.datasets += 1
 
     @property
@@ -90,8 +93,20 @@ def gmm_datasets(
         distribution = replace(prior, modes=(k, k)).draw(1, dim, generator, dtype=torch.float64)
         context = distribution.sample(size, generator)
         log_density, score = distribution.estimate(context)
-        assert log_density is not None  # every distribution knows its density
         yield Dataset(context[0], distribution, Estimate(log_density[0], score[0]))
+
+
+def gmm_dataset(text: str, seed: int = 0) -> Dataset:
+    """A sample of a random mixture from its description ``gmm:d,n,k``.
+
+    >>> gmm_dataset("gmm:2,100,3").context.shape
+    torch.Size([100, 2])
+    """
+    found = re.fullmatch(r"gmm:(\d+),(\d+),(\d+)", text)
+    dim, size, modes = map(int, found.groups()) if found else (0, 0, 0)
+    if dim < 1 or size < 2 or modes < 1:
+        raise DataError(f"{text}: write gmm:d,n,k, for example gmm:2,1024,5 (5 components, 1024 rows)")
+    return next(gmm_datasets(dim, size, 1, seed, covariance="rotated", modes=(modes,)))
 
 
 def measure(methods: Mapping[str, Method], datasets: Iterator[Dataset]) -> dict[str, Errors]:
@@ -100,5 +115,5 @@ def measure(methods: Mapping[str, Method], datasets: Iterator[Dataset]) -> dict[
     for data in datasets:
         for name, method in methods.items():
             with torch.no_grad():
-                errors[name].add(method.fit(data.context).estimate(data.context), data.truth)
+                errors[name].add(method.fit(data.context), data.context, data.truth)
     return errors

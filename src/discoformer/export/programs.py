@@ -22,11 +22,11 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from discoformer.columns.support import SupportWarning
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.extras import require
-from discoformer.core.fields import Estimate, Field
+from discoformer.core.fields import Estimate, Field, as_point_density
 from discoformer.core.files import check_folder, replacing
+from discoformer.core.transforms import SupportWarning
 from discoformer.export.readout import NetworkReadout, make_readout
 from discoformer.models.attention.core import AttentionCore
 from discoformer.models.network import Network
@@ -96,9 +96,10 @@ def export_read(
     data = _to_bytes(program, suffix, ["queries"], columns)
     if probe is not None:
         queries = check_points(probe, "probe", dim=field.dim).to(dtype)
+        density = as_point_density(field)
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)  # rounding may break a relation of the columns
-            expected = field.estimate(queries.to(torch.float64))
+            expected = density.estimate(queries.to(torch.float64))
         _compare(_run(data, suffix, (queries,)), expected, dtype)
     _write(data, path)
 
@@ -112,6 +113,8 @@ def export_network(network: Network, path: str | Path) -> None:
     suffix = check_export(path)
     if not isinstance(network.core, AttentionCore):
         raise DataError("only attention networks take the context as an input: fit, then use export_read")
+    if suffix == ".onnx" and network.frame_name == "canonical":
+        raise DataError("a canonical frame needs eigenvectors, which .onnx has not: use .pt2 or export_read")
     dim, dtype = network.core.config.dim, network.dtype
     context = torch.randn(4 * dim + 5, dim, dtype=dtype, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

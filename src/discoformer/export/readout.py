@@ -1,4 +1,4 @@
-"""Fields and networks in operations that a graph can hold, for `discoformer.export.programs`.
+"""Densities and networks in operations that a graph can hold, for `discoformer.export`.
 
 What is traced must not look at values, nor count chunks, nor factor matrices: runtimes such as ONNX's know
 products, sums and elementary functions.  So all that depends on the sample alone is computed here, once,
@@ -9,35 +9,28 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
-from typing import cast
+from collections.abc import Sequence
+from dataclasses import fields, replace
 
 import torch
 from torch import Tensor, nn
 
-from discoformer.columns.bounds import BoundedField, ColumnMap, HalfLine, Interval, to_line
-from discoformer.columns.support import SupportedField, support_of
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Field
-from discoformer.core.frames import Frame, Identity, scaling_frame
-from discoformer.models.attention.core import AttentionCore
-from discoformer.models.mixture.field import MixtureField
+from discoformer.core.fields import Estimate, Field
+from discoformer.core.frames import Identity, turn_to_kurtosis
+from discoformer.core.pushforward import PushedDensity
+from discoformer.core.transforms import ColumnMap, ColumnMaps, Frame, Transform, scaling_frame
+from discoformer.models.attention.network import AttentionDensity
 from discoformer.models.mixture.lift import natural_parameters
 from discoformer.models.mixture.slots import student_log_density
-from discoformer.models.network import Network, NetworkField
+from discoformer.models.mixture.student import StudentMixture
+from discoformer.models.network import Network
 
 __all__ = ["NetworkReadout", "Readout", "make_readout"]
 
 
-class Readout(nn.Module):
-    """Queries (m, d) to log density (m,) and score (m, d)."""
-
-    def forward(self, queries: Tensor) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError
-
-
 def make_readout(field: Field, dtype: torch.dtype) -> Readout:
-    """The read-out of a network's field, with or without bounds and left-out columns.
+    """The read-out of a network's density, with or without bounds and left-out columns.
 
     >>> from discoformer import KDE
     >>> make_readout(KDE().fit([[0.0], [1.0]]), torch.float64)
@@ -45,21 +38,72 @@ def make_readout(field: Field, dtype: torch.dtype) -> Readout:
         ...
     discoformer.DataError: KDEField cannot be exported: fit a network, such as 'default'
     """
-    if isinstance(field, BoundedField):
-        return _BoundedReadout(field, dtype)
-    if isinstance(field, SupportedField):
-        return _SupportedReadout(field, dtype)
-    if isinstance(field, NetworkField):
-        if field.frame.matrix.ndim > 2:
-            raise DataError("a batch of samples cannot be exported: fit one sample")
-        if isinstance(field, MixtureField):
-            return _MixtureReadout(field, dtype)
-        if isinstance(field.core, AttentionCore):
-            return _AttentionReadout(field, dtype)
-    raise DataError(f"{type(field).__name__} cannot be exported: fit a network, such as 'default'")
+    frame = field.transforms[-1] if isinstance(field, PushedDensity) else None
+    if not isinstance(field, PushedDensity) or not isinstance(frame, Frame):
+        raise DataError(f"{type(field).__name__} cannot be exported: fit a network, such as 'default'")
+    outer = field.transforms[:-1]
+    if frame.matrix.ndim > 2:
+        raise DataError("a batch of samples cannot be exported: fit one sample")
+    precision = torch.float64 if any(isinstance(t, ColumnMaps) for t in outer) else dtype
+    if isinstance(field.base, StudentMixture):
+        base: nn.Module = _MixtureReadout(field.base, frame, precision)
+    elif isinstance(field.base, AttentionDensity):
+        base = _AttentionReadout(field.base, frame, precision)
+    else:
+        raise DataError(f"{field.base!r} cannot be exported: fit a network, such as 'default'")
+    return Readout(base, outer, dtype, precision)
 
 
-class _MixtureReadout(Readout):
+class Readout(nn.Module):
+    """Queries (m, d) to log density (m,) and score (m, d): the base in its frame, seen through transforms.
+
+    With bounds all is in double precision, whatever the queries come in; a bound that is rounded in the
+    precision of the queries is still within.
+    """
+
+    def __init__(
+        self, base: nn.Module, transforms: Sequence[Transform], dtype: torch.dtype, precision: torch.dtype
+    ) -> None:
+        super().__init__()
+        self.base, self.dtype, self.precision = base, dtype, precision
+        self.transforms = [_own_transform(transform) for transform in transforms]
+
+    def forward(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+        places = [queries.to(self.precision)]
+        for transform in self.transforms:
+            if isinstance(transform, ColumnMaps):
+                places[-1] = self._within(places[-1], transform)
+            places.append(transform.normalize(places[-1]))
+        answer = Estimate(*self.base(places[-1]))
+        counts = torch.ones_like(places[-1][0], dtype=torch.bool)
+        for transform, place in zip(reversed(self.transforms), reversed(places[:-1]), strict=True):
+            answer = transform.estimate_outside(place, answer, counts)
+            counts = transform.score_outside(place[:1], counts.to(place).unsqueeze(0), counts)[0] > 0
+        return answer.log_density.to(queries.dtype), answer.score.to(queries.dtype)
+
+    def _within(self, points: Tensor, maps: ColumnMaps) -> Tensor:
+        """Points on a bound as the queries' precision rounds it are moved onto the bound itself."""
+        low, high = maps.bounds
+        least, most = (end.to(self.dtype).to(end.dtype) for end in (low, high))
+        inside = torch.minimum(torch.maximum(points, low), high)
+        near = (points >= torch.minimum(low, least)) & (points <= torch.maximum(high, most))
+        return torch.where(near, inside, points)
+
+
+def _own_transform(transform: Transform) -> Transform:
+    """The transform with tensors of its own: files do not store views."""
+    if not isinstance(transform, ColumnMaps):
+        return transform
+
+    def own(column_map: ColumnMap) -> ColumnMap:
+        tensors = {item.name: getattr(column_map, item.name) for item in fields(column_map)}
+        moved = {k: _own(v, torch.float64) for k, v in tensors.items() if isinstance(v, Tensor)}
+        return replace(column_map, **moved)
+
+    return replace(transform, maps={j: own(column_map) for j, column_map in transform.maps.items()})
+
+
+class _MixtureReadout(nn.Module):
     """A Student-t mixture in data coordinates, by differences.
 
     With W W' the precision of a component in the units of the data and z = (y - mean) W,
@@ -70,11 +114,10 @@ class _MixtureReadout(Readout):
     that those lose in single precision.
     """
 
-    def __init__(self, field: MixtureField, dtype: torch.dtype) -> None:
+    def __init__(self, mixture: StudentMixture, frame: Frame, dtype: torch.dtype) -> None:
         super().__init__()
-        frame, mixture = field.frame, field.state
         natural = natural_parameters(mixture.mean, mixture.scale)
-        peak = student_log_density(torch.zeros_like(mixture.nu), natural.log_peak, mixture.nu, field.dim)
+        peak = student_log_density(torch.zeros_like(mixture.nu), natural.log_peak, mixture.nu, mixture.dim)
         center = frame.center.to(dtype)  # what rounding takes here goes to the means
         constants = (
             center,  # (1, d)
@@ -95,86 +138,25 @@ class _MixtureReadout(Readout):
         return log_density, -((pull.unsqueeze(-1) * whitened) @ self.factor.mT).sum(0)
 
 
-class _AttentionReadout(Readout):
+class _AttentionReadout(nn.Module):
     """An encoded context of the attention core."""
 
-    def __init__(self, field: NetworkField, dtype: torch.dtype) -> None:
+    def __init__(self, field: AttentionDensity, frame: Frame, dtype: torch.dtype) -> None:
         super().__init__()
-        frame, state = field.frame, field.state
+        state = field.state
         parts = (frame.center, frame.matrix, frame.inverse, frame.log_det)
         self.frame = Frame(*(_own(part, dtype) for part in parts))
-        self.core = copy.deepcopy(cast(AttentionCore, field.core)).to(dtype).requires_grad_(False)
+        self.core = copy.deepcopy(field.core).to(dtype).requires_grad_(False)
         self.state = replace(
             state,
-            memory=tuple(tuple(_own(part, dtype) for part in layer) for layer in state.memory),
+            memory=tuple((_own(keys, dtype), _own(values, dtype)) for keys, values in state.memory),
             log_weights=None if state.log_weights is None else _own(state.log_weights, dtype),
         )
 
     def forward(self, queries: Tensor) -> tuple[Tensor, Tensor]:
         inside = self.core._stream(self.state, self.frame.normalize(queries))
         log_density, score = self.frame.denormalize_estimate(self.core._heads(inside))
-        return cast(Tensor, log_density), score
-
-
-class _SupportedReadout(Readout):
-    """The kept columns answer, the score of the others is zero."""
-
-    def __init__(self, field: SupportedField, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.inner, self.kept = make_readout(field.inner, dtype), field.kept
-        self.place = torch.eye(field.dim, dtype=dtype)[field.kept]  # (k, d)
-
-    def forward(self, queries: Tensor) -> tuple[Tensor, Tensor]:
-        log_density, score = self.inner(queries[..., self.kept])
-        return log_density, score @ self.place
-
-
-class _BoundedReadout(Readout):
-    """A sample with bounds; in double precision, whatever the queries come in.
-
-    Columns are first moved and scaled so that their bounds are 0 and 1.  Bounds then enter as tensors: a
-    number in the code would be kept in single precision by ONNX.  A bound that is rounded in the precision
-    of the queries is still within.
-    """
-
-    def __init__(self, field: BoundedField, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.inner = make_readout(field.inner, torch.float64)
-        low, high = torch.tensor(field.bounds, dtype=torch.float64).unbind(-1)
-        self.low = torch.minimum(low, low.to(dtype).to(torch.float64))
-        self.high = torch.maximum(high, high.to(dtype).to(torch.float64))
-        finite = torch.where(low.isfinite(), low, high)
-        self.anchor = torch.where(finite.isfinite(), finite, 0.0)
-        self.unit = torch.where((high - low).isfinite(), high - low, 1.0)
-        self.maps = {column: _to_unit(column_map) for column, column_map in field.maps.items()}
-        self.counts = torch.zeros(field.dim, dtype=torch.float64)
-        self.counts[support_of(field)] = 1.0  # columns that the inner field left out have no say
-        self.inside = field._from_line(torch.zeros(1, field.dim, dtype=torch.float64))
-
-    def forward(self, queries: Tensor) -> tuple[Tensor, Tensor]:
-        points = queries.to(torch.float64)
-        beyond = (points < self.low) | (points > self.high)
-        outside = (beyond.to(torch.float64) @ self.counts) > 0
-        points = (torch.where(beyond, self.inside, points) - self.anchor) / self.unit
-        line, log_slope, bend = to_line(points, self.maps)
-        log_density, score = self.inner(line)
-        score = (score * log_slope.exp() + bend * self.counts) / self.unit
-        log_density = log_density + (log_slope - self.unit.log()) @ self.counts
-        log_density = torch.where(outside, -math.inf, log_density)
-        score = torch.where(outside.unsqueeze(-1), 0.0, score)
-        return log_density.to(queries.dtype), score.to(queries.dtype)
-
-
-def _to_unit(column_map: ColumnMap) -> Interval | HalfLine:
-    """The map of a column whose bounds have been moved to 0, or to 0 and 1."""
-    if isinstance(column_map, Interval):
-        width = column_map.high - column_map.low
-        nudges = column_map.nudge_low / width, column_map.nudge_high / width
-        return Interval(0.0, 1.0, *(_own(nudge, torch.float64) for nudge in nudges))
-    assert isinstance(column_map, HalfLine)
-    if math.isinf(column_map.high):
-        return replace(column_map, low=0.0)
-    return replace(column_map, high=0.0)
+        return log_density, score
 
 
 class NetworkReadout(nn.Module):
@@ -190,7 +172,7 @@ class NetworkReadout(nn.Module):
         state = self.core.encode(frame.normalize(context), torch.ones_like(context[..., 0]))
         inside = self.core._stream(state, frame.normalize(queries))
         log_density, score = frame.denormalize_estimate(self.core._heads(inside))
-        return cast(Tensor, log_density), score
+        return log_density, score
 
 
 def _own(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -199,7 +181,7 @@ def _own(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _fit_frame(name: str, context: Tensor) -> Frame:
-    """The frame of a context (n, d), without eigenvalues."""
+    """The frame of a context (n, d), without eigenvalues but for a canonical one."""
     if name == "identity":
         return Identity().fit(context)
     center = context.mean(-2, keepdim=True)
@@ -210,7 +192,8 @@ def _fit_frame(name: str, context: Tensor) -> Frame:
     correlation = (standard.unsqueeze(-1) * standard.unsqueeze(-2)).mean(-3)
     root, inverse_root = _square_roots(correlation)
     log_det = -0.5 * torch.linalg.det(correlation).log() - scale.log().sum(-1)
-    return Frame(center, inverse_root / scale.unsqueeze(-1), root * scale, log_det)
+    white = Frame(center, inverse_root / scale.unsqueeze(-1), root * scale, log_det)
+    return turn_to_kurtosis(white, context) if name == "canonical" else white
 
 
 def _square_roots(correlation: Tensor, rounds: int = 30) -> tuple[Tensor, Tensor]:

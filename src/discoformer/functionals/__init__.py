@@ -1,15 +1,8 @@
-"""Entropy, Fisher information, divergences: numbers that densities and scores are the way to."""
+"""Entropy, information, divergences: numbers that densities and scores are the way to, with errors."""
 
-from discoformer.functionals.estimates import (
-    Functional,
-    Split,
-    entropy,
-    fisher_information,
-    jensen_shannon,
-    kl_divergence,
-    mutual_information,
-    relative_fisher_information,
-)
+from discoformer.functionals.divergences import jensen_shannon, kl_divergence, relative_fisher_information
+from discoformer.functionals.information import entropy, fisher_information, mutual_information
+from discoformer.functionals.splits import Functional, Split
 
 __all__ = [
     "Functional",

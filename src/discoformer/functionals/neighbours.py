@@ -24,7 +24,7 @@ from scipy.special import digamma
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
-from discoformer.functionals.estimates import Functional
+from discoformer.functionals.splits import Functional
 
 __all__ = ["knn_entropy", "knn_kl_divergence"]
 

@@ -1,63 +1,23 @@
 """A core in a frame: the networks as methods of the spine.
 
-A core works in normalized coordinates and knows nothing of the data's units.  `Network` puts it in
-a frame: normalize the context, `encode` it once, `read` at normalized queries, and carry the answer
-back by the exact change of variables.
+A core works in normalized coordinates and knows nothing of the data's units.  `Network` puts it in a frame:
+normalize the context, digest it once, and push the answer back by the exact change of variables.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from discoformer.core.checks import check_context, check_untracked, check_weights
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import FRAMES, Frame
+from discoformer.core.fields import Estimate, Method, PointDensity
+from discoformer.core.frames import FRAMES
+from discoformer.core.pushforward import push
 
-if TYPE_CHECKING:
-    from discoformer.models.mixture.stream import Stream
-
-__all__ = ["Core", "Network", "NetworkField", "TorchMethod"]
-
-
-class Core(Protocol):
-    """What a network computes in normalized coordinates.
-
-    A core may name a richer ``field_type`` than `NetworkField` for what it returns.
-    """
-
-    def encode(self, points: Tensor, weights: Tensor | None = None) -> Any:
-        """Digest a normalized context (..., n, d) into a state."""
-        ...
-
-    def read(self, state: Any, queries: Tensor) -> Estimate[Tensor]:
-        """Answer at normalized queries (..., m, d)."""
-        ...
-
-
-@dataclass(frozen=True)
-class NetworkField(Field):
-    """An encoded context: the frame it was normalized by and the core's state."""
-
-    frame: Frame
-    core: Core
-    state: Any
-
-    @property
-    def dim(self) -> int:
-        return self.frame.matrix.shape[-1]
-
-    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        points = queries.to(self.frame.center.dtype)
-        inside = self.core.read(self.state, self.frame.normalize(points))
-        log_density, score = self.frame.denormalize_estimate(inside)
-        return Estimate(
-            None if log_density is None else log_density.to(queries.dtype), score.to(queries.dtype)
-        )
+__all__ = ["Network", "TorchMethod"]
 
 
 class TorchMethod(nn.Module, Method):
@@ -68,12 +28,12 @@ class TorchMethod(nn.Module, Method):
         """Floating type of the weights, and of the arithmetic."""
         return next(self.parameters()).dtype
 
-    def encode(self, context: Tensor, weights: Tensor | None = None) -> NetworkField:
+    def encode(self, context: Tensor, weights: Tensor | None = None) -> PointDensity:
         """Digest a context (..., n, d) once, to be read at any number of queries."""
         points = check_context(context).to(self.dtype)
         return self._fit(points, check_weights(weights, points))
 
-    def read(self, field: NetworkField, queries: Tensor) -> Estimate[Tensor]:
+    def read(self, field: PointDensity, queries: Tensor) -> Estimate[Tensor]:
         """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d)."""
         return field.estimate(queries)
 
@@ -82,7 +42,7 @@ class TorchMethod(nn.Module, Method):
         return self.read(self.encode(context, weights), queries)
 
     @abstractmethod
-    def _fit(self, context: Tensor, weights: Tensor | None) -> NetworkField: ...
+    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity: ...
 
 
 class Network(TorchMethod):
@@ -90,7 +50,7 @@ class Network(TorchMethod):
 
     Parameters
     ----------
-    core : a torch module with `encode` and `read`
+    core : a torch module
     frame : name of a frame in `discoformer.core.frames.FRAMES`
     """
 
@@ -102,26 +62,15 @@ class Network(TorchMethod):
 
     def for_few_rows(self) -> Network:
         """The same core in the frame that asks for nothing but a spread in every column."""
-        return Network(self.core, "standardize") if self.frame_name == "whiten" else self
+        return type(self)(self.core, "standardize") if self.frame_name in ("whiten", "canonical") else self
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> NetworkField:
+    @abstractmethod
+    def digest(self, points: Tensor, weights: Tensor | None) -> PointDensity:
+        """What the core makes of normalized points (..., n, d), as a density in the same coordinates."""
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
         check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         frame = self.frame.fit(context, weights)
-        return self._field(frame, self.core.encode(frame.normalize(context), weights))
-
-    @property
-    def streams(self) -> bool:
-        """Whether the core can `fit_stream`."""
-        return hasattr(self.core, "digest")
-
-    @torch.no_grad()
-    def fit_stream(self, stream: Stream) -> NetworkField:
-        """Fit to a sample that is not in memory, by passes over it."""
-        state = self.core.digest(stream.inside(self.frame_name, self.dtype))
-        return self._field(stream.frame(self.frame_name).to(self.dtype), state.map(lambda t: t.squeeze(0)))
-
-    def _field(self, frame: Frame, state: Any) -> NetworkField:
-        kind: type[NetworkField] = getattr(self.core, "field_type", NetworkField)
-        return kind(frame, self.core, state)
+        return push(self.digest(frame.normalize(context), weights), [frame])

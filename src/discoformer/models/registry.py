@@ -22,10 +22,15 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.files import replacing
 from discoformer.core.frames import FRAMES
+from discoformer.models.attention.core import AttentionConfig, AttentionCore
+from discoformer.models.attention.network import AttentionNetwork
+from discoformer.models.mixture.core import MixtureConfig, MixtureCore
+from discoformer.models.mixture.network import MixtureNetwork
 from discoformer.models.mixture.stack import Stack
 from discoformer.models.network import Network
 
@@ -78,20 +83,16 @@ def build_network(core: dict[str, Any], frame: str) -> Network:
     if frame not in FRAMES:
         raise DataError(f"unknown frame {frame!r}: choose one of {', '.join(FRAMES)}")
     try:
-        return Network(_build_core(kind, values), frame)
+        return _build(kind, values, frame)
     except (TypeError, RuntimeError) as error:  # the latter if there is no memory for such sizes
         raise DataError(f"core {kind!r} cannot be built: {str(error).splitlines()[0]}") from None
 
 
-def _build_core(kind: object, values: dict[str, Any]) -> nn.Module:
+def _build(kind: object, values: dict[str, Any], frame: str) -> Network:
     if kind == "mixture":
-        from discoformer.models.mixture.core import MixtureConfig, MixtureCore
-
-        return MixtureCore(MixtureConfig(**values))
+        return MixtureNetwork(MixtureCore(MixtureConfig(**values)), frame)
     if kind == "attention":
-        from discoformer.models.attention.core import AttentionConfig, AttentionCore
-
-        return AttentionCore(AttentionConfig(**values))
+        return AttentionNetwork(AttentionCore(AttentionConfig(**values)), frame)
     raise DataError(f"unknown core {kind!r}: choose mixture or attention")
 
 
@@ -109,7 +110,6 @@ def write_card(card: Card, path: str | Path) -> None:
 
 
 def _write(tensors: dict[str, Tensor], card: Card, path: str | Path) -> None:
-    from discoformer.core.files import replacing  # loading it costs, and only those who write need it
 
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"format": _FORMAT, "card": json.dumps(asdict(card))})
@@ -173,8 +173,15 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
             raise DataError(f"no model {key!r}: choose one of {shipped}, or give a path to weights")
         return _load_network(Path(name), dtype)
     if "members" in entry:
-        return Stack([_load_shipped(member, dtype) for member in entry["members"]])
+        return Stack([_member(name, dtype) for name in entry["members"]])
     return _load_shipped(key, dtype)
+
+
+def _member(name: str, dtype: torch.dtype) -> MixtureNetwork:
+    network = _load_shipped(name, dtype)
+    if not isinstance(network, MixtureNetwork):
+        raise DataError(f"{name!r} is no mixture network: reinstall discoformer")
+    return network
 
 
 def _load_shipped(name: str, dtype: torch.dtype) -> Network:
@@ -237,7 +244,6 @@ def register(name: str, path: str | Path) -> None:
     the same time gets the old weights or the new ones, both with their own checksum.  A file of old
     weights therefore stays, until you remove it.
     """
-    from discoformer.core.files import replacing
 
     read_card(path)
     data = Path(path).read_bytes()
@@ -253,7 +259,6 @@ def register(name: str, path: str | Path) -> None:
 
 def register_stack(name: str, members: Sequence[str]) -> None:
     """Give a stack of shipped mixture networks a name (for maintainers)."""
-    from discoformer.core.files import replacing
 
     missing = [member for member in members if member not in _registry()]
     if missing:

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate
 from discoformer.core.frames import Whiten
-from discoformer.particles.oracles import Oracle, OracleLike, as_oracle, ask
+from discoformer.particles.oracles import Answer, Oracle, OracleLike, as_oracle, ask
 
 __all__ = ["Calibrated", "calibration_pays"]
 
@@ -47,7 +46,7 @@ class Calibrated(Oracle):
     def name(self) -> str:
         return f"{self.oracle.name}, calibrated"
 
-    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+    def estimate(self, points: Tensor, time: float) -> Answer:
         count, dim = points.shape[-2:]
         if count <= 2 * dim + 1:
             raise DataError(
@@ -57,13 +56,13 @@ class Calibrated(Oracle):
         frame = Whiten().fit(points)
         white = frame.normalize(points)
         answer = ask(self.oracle, points, time)
-        score = frame.normalize_estimate(answer).score
+        score = answer.score @ frame.inverse.mT
         tests, slopes = _tests(white)
         left = tests.mT @ tests / count
         _check_independent(left)
         right = -slopes - tests.mT @ score / count
-        corrected = Estimate(None, score + tests @ torch.linalg.solve(left, right))
-        return Estimate(answer.log_density, frame.denormalize_estimate(corrected).score)
+        corrected = score + tests @ torch.linalg.solve(left, right)
+        return Answer(corrected @ frame.matrix.mT, answer.log_density)
 
     def state(self) -> dict[str, Tensor]:
         return self.oracle.state()

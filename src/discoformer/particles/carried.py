@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import Frame, Whiten
-from discoformer.particles.oracles import Oracle
+from discoformer.core.fields import Field, Method
+from discoformer.core.frames import Whiten
+from discoformer.core.transforms import Frame
+from discoformer.particles.oracles import Answer, Oracle, answer_of
 
 __all__ = ["Carried"]
 
@@ -51,12 +52,12 @@ class Carried(Oracle):
     def name(self) -> str:
         return f"{self._name} every {self.every}"
 
-    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+    def estimate(self, points: Tensor, time: float) -> Answer:
         due = self._last is None or self._answers % self.every == 0
         self._answers += 1
         if due:
             self._last = _Fitted(self.method, points)
-            return self._last.field.estimate(points)
+            return answer_of(self._last.field, points)
         assert self._last is not None
         return self._last.carried_to(points)
 
@@ -82,12 +83,14 @@ class _Fitted:
         self._frame: Frame = Whiten().fit(points)
         self._white = self._frame.normalize(points)
 
-    def carried_to(self, points: Tensor) -> Estimate[Tensor]:
+    def carried_to(self, points: Tensor) -> Answer:
         """What the fit says when its particles have moved to ``points`` (..., n, d)."""
         frame = Whiten().fit(points)
         white = frame.normalize(points)
         left, _, right = torch.linalg.svd(white.mT @ self._white)
         turn = left @ right  # (..., d, d)
-        answer = self.field.estimate(self._frame.denormalize(white @ turn))
-        log_density, score = self._frame.normalize_estimate(answer)
-        return frame.denormalize_estimate(Estimate(log_density, score @ turn.mT))
+        score, log_density = answer_of(self.field, self._frame.denormalize(white @ turn))
+        score = score @ self._frame.inverse.mT @ turn.mT @ frame.matrix.mT
+        if log_density is None:
+            return Answer(score)
+        return Answer(score, log_density + (frame.log_det - self._frame.log_det).unsqueeze(-1))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate
 from discoformer.data.files import Table
+from discoformer.particles.oracles import Answer
 
 __all__ = ["History", "Recorder", "covariance"]
 
@@ -82,12 +82,12 @@ class Recorder:
         time: float,
         points: Tensor,
         energy: Tensor,
-        estimate: Estimate[Tensor],
+        answer: Answer,
         velocity: Tensor,
         seconds: float,
     ) -> None:
         """Count one time in."""
-        log_density, score = estimate
+        score, log_density = answer
         nothing = torch.full(points.shape[:-2], torch.nan, dtype=points.dtype, device=points.device)
         row = {
             "times": torch.tensor(time, dtype=torch.float64),

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
-from discoformer.core.fields import Estimate
 from discoformer.core.files import check_folder
+from discoformer.core.progress import track
 from discoformer.particles.checkpoints import Progress, load_checkpoint, save_checkpoint
 from discoformer.particles.equations import Equation
 from discoformer.particles.history import History, Recorder
-from discoformer.particles.oracles import Oracle, OracleLike, as_oracle, ask
+from discoformer.particles.oracles import Answer, Oracle, OracleLike, as_oracle, ask
 
 __all__ = ["integrate"]
 
@@ -133,7 +133,7 @@ class _Stepper:
         self.scheme = scheme
         self.tolerance = tolerance
 
-    def look(self, points: Tensor, time: float) -> tuple[Estimate[Tensor], Tensor]:
+    def look(self, points: Tensor, time: float) -> tuple[Answer, Tensor]:
         """What the oracle says at these particles, and the velocity it makes."""
         estimate = ask(self.oracle, points, time)
         velocity = self.equation.velocity(points, estimate.score)
@@ -205,6 +205,4 @@ def _check(dt: float, steps: int, time: float, scheme: str, tolerance: float | N
 def _track(steps: range, label: str | None) -> Any:
     if label is None:
         return steps
-    from discoformer.views.terminal import track
-
     return track(steps, label)

@@ -7,31 +7,41 @@ training) hands it over in `state` and takes it back in `restore`, so that a run
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame
 from discoformer.baselines.kernel_sums import kernel_sums, log_weights
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field, Method
-from discoformer.core.frames import Frame, Whiten
+from discoformer.core.fields import Field, Method, PointDensity
+from discoformer.core.frames import Whiten
+from discoformer.core.pushforward import push
+from discoformer.priors import gaussian
 
 __all__ = [
+    "Answer",
     "Blob",
-    "BlobField",
     "ExactOracle",
     "FunctionOracle",
     "GaussianClosure",
-    "GaussianField",
     "MethodOracle",
     "Oracle",
     "OracleLike",
+    "answer_of",
     "as_oracle",
     "ask",
 ]
+
+
+class Answer(NamedTuple):
+    """What an oracle says of the particles: score (..., n, d), and log density (..., n) if it knows it."""
+
+    score: Tensor
+    log_density: Tensor | None = None
 
 
 class Oracle(ABC):
@@ -43,8 +53,8 @@ class Oracle(ABC):
         return type(self).__name__
 
     @abstractmethod
-    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
-        """Log density (..., n) or None, and score (..., n, d), of the particles at the particles."""
+    def estimate(self, points: Tensor, time: float) -> Answer:
+        """Score, and log density where it is known, of the particles at the particles."""
 
     def state(self) -> dict[str, Tensor]:
         """Everything the next answer depends on besides points and time."""
@@ -78,8 +88,8 @@ class MethodOracle(Oracle):
     def name(self) -> str:
         return self._name
 
-    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
-        return self.method.fit(points).estimate(points)
+    def estimate(self, points: Tensor, time: float) -> Answer:
+        return answer_of(self.method.fit(points), points)
 
 
 class ExactOracle(Oracle):
@@ -88,8 +98,8 @@ class ExactOracle(Oracle):
     def __init__(self, at: Callable[[float], Field]) -> None:
         self.at = at
 
-    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
-        return self.at(time).estimate(points)
+    def estimate(self, points: Tensor, time: float) -> Answer:
+        return answer_of(self.at(time), points)
 
 
 class FunctionOracle(Oracle):
@@ -98,8 +108,16 @@ class FunctionOracle(Oracle):
     def __init__(self, function: Callable[[Tensor, float], Tensor]) -> None:
         self.function = function
 
-    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
-        return Estimate(None, self.function(points, time))
+    def estimate(self, points: Tensor, time: float) -> Answer:
+        return Answer(self.function(points, time))
+
+
+def answer_of(field: Field, points: Tensor) -> Answer:
+    """Score at the points, and log density if the field knows it."""
+    if isinstance(field, PointDensity):
+        log_density, score = field.estimate(points)
+        return Answer(score, log_density)
+    return Answer(field.score(points))
 
 
 OracleLike = Oracle | Method | Callable[[Tensor, float], Tensor]
@@ -121,7 +139,7 @@ def as_oracle(source: OracleLike) -> Oracle:
     raise DataError(f"{source!r} is no score oracle: give a Method, an Oracle or a function(points, time)")
 
 
-def ask(oracle: Oracle, points: Tensor, time: float) -> Estimate[Tensor]:
+def ask(oracle: Oracle, points: Tensor, time: float) -> Answer:
     """What the oracle says at these particles, refused unless it is one score per particle.
 
     >>> import torch
@@ -150,24 +168,10 @@ class GaussianClosure(Method):
     [[1.0], [-1.0]]
     """
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> GaussianField:
-        return GaussianField(Whiten().fit(context, weights))
-
-
-class GaussianField(Field):
-    """A standard Gaussian in a frame."""
-
-    def __init__(self, frame: Frame) -> None:
-        self.frame = frame
-
-    @property
-    def dim(self) -> int:
-        return self.frame.matrix.shape[-1]
-
-    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        points = self.frame.normalize(queries.to(self.frame.matrix))
-        log_density = -0.5 * (points.square().sum(-1) + self.dim * math.log(2 * math.pi))
-        return self.frame.denormalize_estimate(Estimate(log_density, -points))
+    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
+        frame = Whiten().fit(context, weights)
+        eye = torch.eye(context.shape[-1], dtype=frame.matrix.dtype, device=context.device)
+        return push(gaussian(torch.zeros_like(eye[0]), eye), [frame])
 
 
 class Blob(Method):
@@ -194,16 +198,15 @@ class Blob(Method):
     def __init__(self, bandwidth: float | str | Tensor = "scott") -> None:
         self.bandwidth = bandwidth
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> BlobField:
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
         frame = bandwidth_frame(self.bandwidth, context, weights)
-        return BlobField(frame.normalize(context), log_weights(context, weights), frame)
+        return push(_BlobField(frame.normalize(context), log_weights(context, weights)), [frame])
 
 
-class BlobField(Field):
-    """Particles in the frame where the kernel is standard, with the smoothed density at each."""
+class _BlobField(Field):
+    """Particles in coordinates where the kernel is standard, with the smoothed density at each."""
 
-    def __init__(self, points: Tensor, log_weight: Tensor, frame: Frame) -> None:
-        self.frame = frame
+    def __init__(self, points: Tensor, log_weight: Tensor) -> None:
         self._points = points
         self._log_weight = log_weight
         self._log_ratio = log_weight - kernel_sums(points, points, log_weight)[0]
@@ -212,10 +215,8 @@ class BlobField(Field):
     def dim(self) -> int:
         return self._points.shape[-1]
 
-    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        points = self.frame.normalize(queries.to(self._points))
-        _, mean = kernel_sums(points, self._points, self._log_weight)
+    def _score(self, queries: Tensor) -> Tensor:
+        _, mean = kernel_sums(queries, self._points, self._log_weight)
         # the kernel's normalization cancels between the two smoothed densities
-        log_share, pull = kernel_sums(points, self._points, self._log_ratio)
-        score = mean - points + log_share.exp().unsqueeze(-1) * (pull - points)
-        return self.frame.denormalize_estimate(Estimate(None, score))
+        log_share, pull = kernel_sums(queries, self._points, self._log_ratio)
+        return mean - queries + log_share.exp().unsqueeze(-1) * (pull - queries)

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from discoformer.baselines.score_matching import implicit_loss
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field
-from discoformer.particles.oracles import Oracle
+from discoformer.core.fields import Field
+from discoformer.particles.oracles import Answer, Oracle
 
 __all__ = ["SBTM"]
 
@@ -74,7 +74,7 @@ class SBTM(Oracle):
     def name(self) -> str:
         return f"SBTM {'x'.join(map(str, self.hidden))}"
 
-    def estimate(self, points: Tensor, time: float) -> Estimate[Tensor]:
+    def estimate(self, points: Tensor, time: float) -> Answer:
         inputs = points.detach().to(self.dtype)
         with torch.enable_grad():
             if self._optimizer is None:
@@ -85,7 +85,7 @@ class SBTM(Oracle):
                     noise = torch.randn(inputs.shape, generator=self._generator, dtype=self.dtype)
                     self._step(implicit_loss(self._network, inputs, noise, self.radius).mean(-1))
         with torch.no_grad():
-            return Estimate(None, self._network(inputs).to(points.dtype))
+            return Answer(self._network(inputs).to(points.dtype))
 
     def state(self) -> dict[str, Tensor]:
         """Weights, Adam's moments and the noise generator."""

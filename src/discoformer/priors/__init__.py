@@ -1,11 +1,11 @@
 """Distributions with exact log density and score, and priors over them."""
 
 from discoformer.priors.base import Distribution
+from discoformer.priors.blend import MixtureDistribution
 from discoformer.priors.broad import BroadPrior
 from discoformer.priors.config import PRIORS, prior_from_config
 from discoformer.priors.families import Family, Laplace, Logistic, Normal, Quartic, StudentT
-from discoformer.priors.mixture_distribution import MixtureDistribution
-from discoformer.priors.mixtures import LocationScaleMixture, gaussian, random_rotations, spiral
+from discoformer.priors.location_scale import LocationScaleMixture, gaussian, random_rotations, spiral
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
 from discoformer.priors.ring import Ring
 from discoformer.priors.warps import Affine, Banana, Rotated, Skew, Warp, Warped

@@ -7,13 +7,12 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError
-from discoformer.core.fields import A, Estimate, Field
+from discoformer.core.fields import PointDensity
 
 __all__ = ["Distribution"]
 
 
-class Distribution(Field):
+class Distribution(PointDensity):
     """A batch of distributions on R^d with exact ``sample``, ``log_density`` and ``score``.
 
     The leading dimensions of the parameters are ``batch_shape``; queries (..., m, d) broadcast
@@ -21,15 +20,6 @@ class Distribution(Field):
     Queries so far out that the answer is no number of that dtype (a Gaussian at 1e160 standard
     deviations) are a `DataError`.
     """
-
-    def estimate(self, queries: A) -> Estimate[A]:
-        result = super().estimate(queries)
-        if not all(bool(torch.as_tensor(part).isfinite().all()) for part in result if part is not None):
-            raise DataError(
-                "queries has rows so far from the distribution that their log density or score overflows: "
-                "drop them, or give them in float64"
-            )
-        return result
 
     @property
     @abstractmethod

@@ -11,6 +11,7 @@ import torch
 
 from discoformer.core.checks import DataError
 from discoformer.priors.base import Distribution
+from discoformer.priors.blend import MixtureDistribution
 from discoformer.priors.draws import (
     Range,
     check_modes,
@@ -23,8 +24,7 @@ from discoformer.priors.draws import (
     uniform,
 )
 from discoformer.priors.families import Family, Laplace, Logistic, Normal, StudentT
-from discoformer.priors.mixture_distribution import MixtureDistribution
-from discoformer.priors.mixtures import LocationScaleMixture, random_rotations
+from discoformer.priors.location_scale import LocationScaleMixture, random_rotations
 from discoformer.priors.prior import GMMPrior, Prior
 from discoformer.priors.warps import Banana, Rotated, Skew, Warped
 

@@ -27,7 +27,7 @@ from discoformer.priors.draws import (
     mixture_weights,
     uniform,
 )
-from discoformer.priors.mixtures import LocationScaleMixture, random_rotations
+from discoformer.priors.location_scale import LocationScaleMixture, random_rotations
 from discoformer.priors.warps import Affine, Warped
 
 __all__ = ["AffinePrior", "GMMPrior", "GaussianPrior", "Prior"]

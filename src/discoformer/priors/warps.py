@@ -40,7 +40,7 @@ class Warp(ABC):
 class Warped(Distribution):
     """The distribution of ``warp.forward(x)`` for x from ``base``.
 
-    >>> from discoformer.priors.mixtures import gaussian
+    >>> from discoformer.priors.location_scale import gaussian
     >>> bent = Warped(gaussian(torch.zeros(2), torch.eye(2)), Banana(torch.tensor(0.5), torch.tensor(1.0)))
     >>> bent.sample(3, torch.Generator().manual_seed(0)).shape
     torch.Size([3, 2])

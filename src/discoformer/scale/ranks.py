@@ -18,13 +18,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.core.frames import Frame
+from discoformer.core.transforms import Frame
 from discoformer.scale.source import Source
 
-__all__ = ["rows_at_ranks", "square_radius"]
+__all__ = ["even_ranks", "rows_at_ranks", "square_radius"]
 
 _FIRST, _MORE = 38, 8  # bits left out of the first count (14 of the fraction are in), regained by each other
 _FEW = 2**18  # rows that may be collected
+
+
+def even_ranks(size: int, limit: int) -> Tensor:
+    """At most ``limit`` ranks out of 0 ... size - 1, evenly spaced, both ends among them.
+
+    >>> even_ranks(9, 3).tolist(), even_ranks(3, 9).tolist()
+    ([0, 4, 8], [0, 1, 2])
+    """
+    if size <= limit:
+        return torch.arange(size)
+    return torch.linspace(0, size - 1, limit, dtype=torch.float64).round().long()
 
 
 def rows_at_ranks(source: Source, frame: Frame, ranks: Tensor) -> Tensor:
@@ -57,7 +68,7 @@ def rows_at_ranks(source: Source, frame: Frame, ranks: Tensor) -> Tensor:
 def square_radius(points: Tensor, frame: Frame) -> Tensor:
     """Squared distance (n,) of points (n, d) from the origin of a frame; a point's own, to the last bit.
 
-    >>> from discoformer.core.frames import scaling_frame
+    >>> from discoformer.core.transforms import scaling_frame
     >>> frame = scaling_frame(torch.zeros(1, 2), torch.tensor([1.0, 2.0]))
     >>> square_radius(torch.tensor([[3.0, 8.0]]), frame).tolist()
     [25.0]

@@ -24,7 +24,7 @@ from discoformer.core.checks import DataError, column_names
 from discoformer.core.progress import follow
 from discoformer.core.threads import ordered_map
 
-__all__ = ["ArraySource", "NpySource", "Selected", "Source", "is_dask", "is_remote", "open_source"]
+__all__ = ["ArraySource", "NpySource", "Selected", "Source", "is_dask", "refuse_unknown"]
 
 T = TypeVar("T")
 CHUNK = 8 * 2**20  # bytes of a chunk in double precision; a few of them are in memory at a time
@@ -164,33 +164,6 @@ def is_dask(data: object) -> bool:
     return type(data).__module__.startswith("dask.array") and hasattr(data, "to_delayed")
 
 
-def is_remote(data: object) -> bool:
-    """Whether data is where `open_source` is to look: a path, a memory map, or a dask array.
-
-    >>> is_remote("points.npy"), is_remote(np.zeros((2, 2)))
-    (True, False)
-    """
-    return isinstance(data, str | Path | np.memmap) or is_dask(data)
-
-
-def open_source(data: Any, columns: Sequence[str] | None = None, *, show: bool = False) -> Source:
-    """The source behind a path, an array, a memory map or a dask array.
-
-    Parameters
-    ----------
-    data : a path to an npy file, to a parquet file or a folder of them; an array or memory map (n, d);
-        or a dask array (n, d)
-    columns : names of the columns to use; x0, x1, ... where there are none
-    show : show the progress of every pass on standard error
-
-    >>> open_source(np.zeros((5, 3)), ["x2", "x0"]).dim
-    2
-    """
-    source = _open(data, columns)
-    source.show = show
-    return source
-
-
 def refuse_unknown(columns: Sequence[str], names: Sequence[str]) -> None:
     """Raise `DataError` unless every one of ``columns`` is a name, and none is asked for twice."""
     unknown = [name for name in columns if name not in names]
@@ -198,30 +171,3 @@ def refuse_unknown(columns: Sequence[str], names: Sequence[str]) -> None:
         raise DataError(f"no column {unknown[0]!r}, there are {column_names(range(len(names)), names)}")
     if len(set(columns)) < len(columns):
         raise DataError(f"the same column is asked for twice: {column_names(range(len(columns)), columns)}")
-
-
-def _open(data: Any, columns: Sequence[str] | None) -> Source:
-    path = Path(data) if isinstance(data, str | Path) else None
-    if path is not None and (path.is_dir() or path.suffix.lower() == ".parquet"):
-        from discoformer.scale.parquet import ParquetSource
-
-        return ParquetSource(path, columns)
-    source = _open_unnamed(data)
-    if columns is None:
-        return source
-    names = [f"x{j}" for j in range(source.dim)]
-    refuse_unknown(columns, names)
-    return Selected(source, [names.index(name) for name in columns])
-
-
-def _open_unnamed(data: Any) -> Source:
-    if is_dask(data):
-        from discoformer.scale.cluster import DaskSource
-
-        return DaskSource(data)
-    if isinstance(data, np.ndarray):
-        return ArraySource(data)
-    path = Path(data)
-    if path.suffix.lower() == ".npy":
-        return NpySource(path)
-    raise DataError(f"{path}: give an npy file, a parquet file or a folder of parquet files, or an array")

@@ -5,11 +5,11 @@ For a sample unlike the training data their disagreement at the sample's own poi
 
     mean_i |S(C, q_i) - grad_q T(C, q_i)|^2,   context C held fixed, queries q = C,
 
-is a loss that needs no truth.  It is taken in the frame's coordinates, so that adapting commutes
-with every map of the data that the frame takes out.
+is a loss that needs no truth.  It is computed in the frame's coordinates, so that adapting commutes with
+every map of the data that the frame undoes.
 
-The mixture core returns a normalized density whose score is its gradient, so it has a better loss that
-needs no truth: the likelihood of points that the context does not contain, by cross-validation.
+The mixture core returns a normalized density whose score is its gradient.  Its loss without truth is better:
+the cross-validated likelihood of the sample.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: wh
 
 
 def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) -> Network:
-    """A copy of ``network`` after ``steps`` on the loss that its core has: consistency, or likelihood.
+    """A copy of ``network`` after ``steps`` on the loss of its core: consistency or likelihood.
 
-    A stack, as the default model is, has no loss of its own: adapt each of its members and stack them again.
+    A stack, such as the default model, is not a network: adapt its members and stack them again.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) ->
 
 
 def adapt_path(network: Network, context: Any, weights: Any = None, *, steps: int) -> Iterator[Network]:
-    """The copies that `adapt` returns for 0, 1, ..., ``steps``, one by one, for the price of the last one.
+    """The copies that `adapt` returns for 0, 1, ..., ``steps``, at the cost of the last one.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def adapt_consistency(
     Parameters
     ----------
     network : a network with the attention core; it is left untouched
-    context : array or tensor (..., n, d), a batch is adapted to jointly
+    context : array or tensor (..., n, d), a batch shares one copy of the weights
     weights : sample weights (..., n), optional
     steps : the paper finds 4 enough
     lr : learning rate
@@ -117,10 +117,10 @@ def adapt_consistency(
 
     Examples
     --------
-    >>> from discoformer.models.attention.core import AttentionConfig
-    >>> core = AttentionCore(AttentionConfig(dim=2, layers=1, width=8, heads=2, feedforward=8))
+    >>> from discoformer.models.registry import build_network
+    >>> core = {"kind": "attention", "dim": 2, "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
     >>> sample = torch.randn(30, 2)
-    >>> adapt_consistency(Network(core, "whiten"), sample).fit(sample).score(sample).shape
+    >>> adapt_consistency(build_network(core, "whiten"), sample).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
     return _last(_walk_consistency(network, context, weights, steps, lr), network)
@@ -142,17 +142,17 @@ def adapt_likelihood(
     Parameters
     ----------
     network : a network with the mixture core; it is left untouched
-    context : array or tensor (..., n, d), a batch is adapted to jointly
+    context : array or tensor (..., n, d), a batch shares one copy of the weights
     weights : sample weights (..., n), optional
     steps, lr : of Adam; one fold a step, in turn
     folds : parts of the sample, by `hold_out`
 
     Examples
     --------
-    >>> from discoformer.models.mixture.core import MixtureConfig, MixtureCore
-    >>> core = MixtureCore(MixtureConfig(layers=1, width=8, heads=2, slots=2))
+    >>> from discoformer.models.registry import build_network
+    >>> core = {"kind": "mixture", "layers": 1, "width": 8, "heads": 2, "slots": 2}
     >>> sample = torch.randn(30, 2)
-    >>> adapt_likelihood(Network(core, "whiten"), sample, steps=1).fit(sample).score(sample).shape
+    >>> adapt_likelihood(build_network(core, "whiten"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
     return _last(_walk_likelihood(network, context, weights, steps, lr, folds), network)
@@ -165,7 +165,7 @@ def _rule(network: Network) -> Callable[[Network, Any, Any, int], Iterator[Netwo
 def _walk_consistency(
     network: Network, context: Any, weights: Any, steps: int, lr: float = _CONSISTENCY_LR
 ) -> Iterator[Network]:
-    """One copy, before the first step and after each: it goes on changing."""
+    """Yield the same copy before the first step and after each, while it changes."""
     if not isinstance(_core(network), AttentionCore):
         raise TypeError(
             "only the attention core has two heads to make consistent: "
@@ -188,7 +188,7 @@ def _walk_consistency(
 def _walk_likelihood(
     network: Network, context: Any, weights: Any, steps: int, lr: float = _LIKELIHOOD_LR, folds: int = _FOLDS
 ) -> Iterator[Network]:
-    """One copy, before the first step and after each: it goes on changing."""
+    """Yield the same copy before the first step and after each, while it changes."""
     if not isinstance(_core(network), MixtureCore):
         raise TypeError(f"only the mixture core is normalized, not {type(network.core).__name__}")
     _check_steps(steps, lr)
@@ -248,8 +248,8 @@ def _finish(adapted: Network, network: Network) -> Network:
 def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> None:
     """Accumulate the gradient of the mean loss in the parameters, a bounded number of queries at a time.
 
-    The keys and values of the context are cut off, gather their gradient over the chunks, and pass
-    it on through the context stream once.
+    The keys and values of the context are detached, collect their gradient over the chunks, and pass it
+    back through the context stream once.
     """
     *batch, n, _ = points.shape
     samples = math.prod(batch)

@@ -6,7 +6,6 @@ Written beside the old one and moved into place, so a kill at any moment leaves 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+
+from discoformer.core.files import replacing
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
@@ -37,13 +38,9 @@ def save_checkpoint(
             for key, value in state.items():
                 tensors[f"optimizer.{key}.{names[id(parameter)]}"] = torch.as_tensor(value)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    save_file(
-        {k: v.detach().clone().contiguous() for k, v in tensors.items()},
-        temporary,
-        metadata={"progress": json.dumps(progress)},
-    )
-    os.replace(temporary, path)
+    copies = {key: tensor.detach().clone().contiguous() for key, tensor in tensors.items()}
+    with replacing(path) as temporary:
+        save_file(copies, temporary, metadata={"progress": json.dumps(progress)})
 
 
 def load_checkpoint(

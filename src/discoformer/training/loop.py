@@ -3,7 +3,7 @@
     discoformer train configs/mixture.yaml --minutes 60
     torchrun --nproc-per-node 2 -m discoformer train configs/mixture.yaml
 
-A run lives in its own folder: `checkpoint.safetensors` (everything needed to go on), `log.jsonl` (one
+A run lives in its own folder: `checkpoint.safetensors` (everything needed to continue), `log.jsonl` (one
 line per report) and `weights.safetensors` (the averaged weights with their card).  The random numbers
 of a step depend on seed, rank and step alone, so a resumed run continues the curve of an unbroken one.
 """
@@ -11,30 +11,33 @@ of a step depend on seed, rank and step alone, so a resumed run continues the cu
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 import math
 import os
-import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 from safetensors import SafetensorError
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.swa_utils import AveragedModel
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate
+from discoformer.core.progress import follow
 from discoformer.evaluation.known_truth import gmm_datasets, measure
 from discoformer.models.network import Network
-from discoformer.models.registry import Card, build_network, load_model, save_model
+from discoformer.models.registry import Card, build_network, save_model
 from discoformer.priors import GMMPrior, prior_from_config
 from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
-from discoformer.training.loss import Loss, task_loss
+from discoformer.training.loss import Loss
+from discoformer.training.objective import Objective
 from discoformer.training.optimizers import build_optimizers
+from discoformer.training.start import start_from
 from discoformer.training.tasks import Task, draw_task, step_generator
 
 __all__ = ["Trainer", "schedule"]
@@ -45,10 +48,11 @@ _FREE = {"steps", "cycles", "decay", "report_dims", "report_sizes"}  # what a re
 def schedule(recipe: Recipe, step: int) -> float:
     """Factor of the learning rates: warm-up, constant, decay to a thousandth over the last ``decay`` steps.
 
-    >>> recipe = Recipe("x", {}, "whiten", {}, steps=1000, warmup=10, decay=500)
+    >>> values = {"name": "x", "core": {}, "frame": "whiten", "prior": {}, "warmup": 10, "decay": 500}
+    >>> recipe = Recipe(**values, steps=1000)
     >>> [round(schedule(recipe, step), 3) for step in (0, 9, 400, 750, 999)]
     [0.1, 1.0, 1.0, 0.5, 0.002]
-    >>> recipe = dataclasses.replace(recipe, steps=2000, cycles=2)
+    >>> recipe = Recipe(**values, steps=2000, cycles=2)
     >>> [round(schedule(recipe, step), 3) for step in (750, 999, 1000, 1400, 1999)]
     [0.5, 0.002, 0.1, 1.0, 0.002]
     """
@@ -62,12 +66,13 @@ def schedule(recipe: Recipe, step: int) -> float:
 class Trainer:
     """One run of a recipe in a folder, on a device; by default on a GPU if there is one.
 
-    With ``resume`` it goes on from the folder's checkpoint, and does not need the recipe's ``start``.
+    With ``resume`` it continues from the folder's checkpoint; the recipe's ``start`` is not read then.
 
     Examples
     --------
     >>> core = {"kind": "attention", "dim": 2, "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
-    >>> recipe = Recipe("mine", core, "whiten", {"name": "gmm"}, sizes=(16, 32), tokens=64)
+    >>> prior = {"name": "gmm"}
+    >>> recipe = Recipe(name="mine", core=core, frame="whiten", prior=prior, sizes=(16, 32), tokens=64)
     >>> trainer = Trainer(recipe, Path("runs/mine"), "cpu")
     >>> trainer.train_step().total.shape, trainer.step  # `run` takes all steps and writes the folder
     (torch.Size([]), 1)
@@ -87,16 +92,14 @@ class Trainer:
         torch.manual_seed(recipe.seed)
         self.network = build_network(recipe.core, recipe.frame)
         if recipe.start is not None and not resume:
-            start = load_model(recipe.start, dtype=torch.float32)
-            if not isinstance(start, Network):
-                raise DataError(f"start: {recipe.start} is a stack, name one of its members")
-            try:
-                self.network.core.load_state_dict(start.core.state_dict())
-            except RuntimeError as error:
-                reason = str(error).splitlines()[-1].strip()
-                raise DataError(f"start: {recipe.start} is of another core: {reason}") from None
+            start_from(self.network, recipe.start)
         self.network.to(self.device)
-        self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
+        objective = Objective(self.network, recipe)
+        self.loss: Callable[[Task], Loss] = objective
+        if self.world > 1:  # averages the gradients of all processes
+            self.loss = DistributedDataParallel(objective, broadcast_buffers=False)
+        self._averaged = AveragedModel(self.network, multi_avg_fn=_running_mean(recipe.average))
+        self._averaged.requires_grad_(False).eval()
         self.optimizers = build_optimizers(self.network, recipe)
         self.step = 0
         self.seconds = 0.0
@@ -119,54 +122,21 @@ class Trainer:
         loss = self.loss(task)
         self.network.zero_grad(set_to_none=True)
         loss.total.backward()
-        self._average_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         finite = bool(torch.isfinite(norm))
         if finite:
             for optimizer in self.optimizers:
                 optimizer.step()
-            self._move_average()
+            self._averaged.n_averaged.fill_(self.step + 1)  # the start counts, and so do steps left out
+            self._averaged.update_parameters(self.network)
         self._record(loss, float(norm), finite)
         self.step += 1
         return loss
 
-    def loss(self, task: Task) -> Loss:
-        """The recipe's loss of the network on a task, in the frame's coordinates."""
-        frame = self.network.frame.fit(task.context)
-        queries = frame.normalize(task.queries)
-        size = task.context.shape[-2]
-        estimate = self._forward(task, queries, size)
-        return task_loss(estimate, frame.normalize_estimate(task.truth), size, task.fresh, self.recipe.alpha)
-
-    def _forward(self, task: Task, queries: Tensor, size: int) -> Estimate[Tensor]:
-        core: Any = self.network.core
-        context = queries[:, :size]
-        if self.recipe.core["kind"] == "mixture":
-            mixture = core.encode(context, slots=task.slots, refinements=task.refinements)
-            estimate: Estimate[Tensor] = core.read(mixture, queries)
-            return estimate
-        state = core.encode(context)
-        own: Estimate[Tensor] = core.read_context(state)
-        if queries.shape[1] == size:
-            return own
-        rest: Estimate[Tensor] = core.read(state, queries[:, size:])
-        assert own.log_density is not None
-        assert rest.log_density is not None
-        log_density = torch.cat([own.log_density, rest.log_density], -1)
-        return Estimate(log_density, torch.cat([own.score, rest.score], -2))
-
-    def _average_gradients(self) -> None:
-        if self.world > 1:
-            for parameter in self.network.parameters():
-                if parameter.grad is not None:
-                    dist.all_reduce(parameter.grad)
-                    parameter.grad /= self.world
-
-    @torch.no_grad()
-    def _move_average(self) -> None:
-        keep = min(self.recipe.average, (1 + self.step) / (20 + self.step))
-        for mean, now in zip(self.average.parameters(), self.network.parameters(), strict=True):
-            mean.lerp_(now, 1 - keep)
+    @property
+    def average(self) -> Network:
+        """The network with the running average of the weights."""
+        return cast(Network, self._averaged.module)
 
     def _record(self, loss: Loss, norm: float, finite: bool) -> None:
         density, score = float(loss.density.detach()), float(loss.score.detach())
@@ -179,20 +149,20 @@ class Trainer:
 
     def run(self, minutes: float | None = None, report_minutes: float = 5.0) -> None:
         """Train to the recipe's last step, or for ``minutes``; report and checkpoint on the way."""
-        started, next_report = time.monotonic(), report_minutes * 60
-        before = self.seconds
-        bar = ProgressLine(self.recipe.name, self.recipe.steps, enabled=self.rank == 0)
-        while self.step < self.recipe.steps:
-            self.train_step()
-            elapsed = time.monotonic() - started
-            self.seconds = before + elapsed
-            bar.show(self.step, self.running)
-            if self._together(self.stopping or (minutes is not None and elapsed > minutes * 60)):
-                break
-            if self._together(elapsed > next_report):
-                next_report += report_minutes * 60
-                self.report()
-        bar.close()
+        started, before, next_report = time.monotonic(), self.seconds, report_minutes * 60
+        recipe, first = self.recipe, self.rank == 0
+        with follow(recipe.name, recipe.steps, first, unit="steps", done=self.step) as advance:
+            while self.step < recipe.steps:
+                self.train_step()
+                elapsed = time.monotonic() - started
+                self.seconds = before + elapsed
+                means = ((key, value) for key, value in self.running.items() if key != "skipped")
+                advance(1, ", ".join(f"{key} {value:.4f}" for key, value in means))
+                if self._together(self.stopping or (minutes is not None and elapsed > minutes * 60)):
+                    break
+                if self._together(elapsed > next_report):
+                    next_report += report_minutes * 60
+                    self.report()
         self.report()
 
     def stop(self) -> None:
@@ -231,12 +201,12 @@ class Trainer:
             prior=self.prior.describe(),
             dims=(min(recipe.dims), max(recipe.dims)),
             sizes=recipe.sizes,
-            record={"recipe": dataclasses.asdict(recipe), "steps": self.step, "minutes": minutes},
+            record={"recipe": recipe.model_dump(), "steps": self.step, "minutes": minutes},
         )
 
     def save(self) -> None:
         """Write the checkpoint and the averaged weights."""
-        recipe = dataclasses.asdict(self.recipe)
+        recipe = self.recipe.model_dump()
         progress = {"step": self.step, "seconds": self.seconds, "running": self.running, "recipe": recipe}
         save_checkpoint(
             self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizers, progress
@@ -244,7 +214,7 @@ class Trainer:
         save_model(self.average, self.card(), self.folder / "weights.safetensors")
 
     def resume(self) -> None:
-        """Go on from the folder's checkpoint."""
+        """Continue from the folder's checkpoint."""
         path = self.folder / "checkpoint.safetensors"
         if not path.exists():
             raise DataError(f"nothing to resume: no checkpoint in {self.folder}")
@@ -257,7 +227,7 @@ class Trainer:
             raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
         if self.step > self.recipe.steps:
             raise DataError(f"{path} is at step {self.step}, but the recipe ends at {self.recipe.steps}")
-        now = json.loads(json.dumps(dataclasses.asdict(self.recipe)))
+        now = json.loads(json.dumps(self.recipe.model_dump()))
         before = progress.get("recipe", {})  # older checkpoints have none
         changed = [key for key in now.keys() & before.keys() - _FREE if now[key] != before[key]]
         if changed:
@@ -267,7 +237,7 @@ class Trainer:
             )
 
     def _together(self, flag: bool) -> bool:
-        """The first rank decides for all, so that no rank waits for another in vain."""
+        """The first rank decides for all, so that no rank waits for one that has stopped."""
         if self.world == 1:
             return flag
         vote = torch.tensor(float(flag), device=self.device)
@@ -275,29 +245,15 @@ class Trainer:
         return bool(vote)
 
 
-class ProgressLine:
-    """One line on a terminal with step, losses and the time that is left; silent elsewhere."""
+def _running_mean(decay: float) -> Callable[[Any, Any, Any], None]:
+    """mean <- keep * mean + (1 - keep) * weights, where keep grows from 1/20 to ``decay``."""
 
-    def __init__(self, name: str, steps: int, enabled: bool) -> None:
-        self.name, self.steps = name, steps
-        self.enabled = enabled and sys.stderr.isatty()
-        self.started, self.first = time.monotonic(), -1
+    def update(means: Sequence[Tensor], weights: Sequence[Tensor], count: Tensor) -> None:
+        keep = min(decay, int(count) / (int(count) + 19))
+        for mean, now in zip(means, weights, strict=True):
+            mean.lerp_(now, 1 - keep)
 
-    def show(self, step: int, running: dict[str, float]) -> None:
-        """Redraw at every tenth step."""
-        if self.first < 0:
-            self.first = step
-        if not self.enabled or step % 10:
-            return
-        rate = (step - self.first + 1) / (time.monotonic() - self.started)
-        left = (self.steps - step) / rate / 60
-        losses = " ".join(f"{key} {value:.4f}" for key, value in running.items() if key != "skipped")
-        print(f"\r{self.name} {step}/{self.steps} {losses} {left:.0f} min left ", end="", file=sys.stderr)
-
-    def close(self) -> None:
-        """End the line."""
-        if self.enabled:
-            print(file=sys.stderr)
+    return update
 
 
 def _own_device() -> torch.device:

@@ -9,14 +9,14 @@ from discoformer.training.config import Recipe
 
 __all__ = ["build_optimizers"]
 
-_SMALLEST_MATRIX = 32  # Muon makes all directions of a step equally long: of use where there are many
+_SMALLEST_MATRIX = 32  # Muon makes all directions of a step equally long, which helps where there are many
 
 
 def build_optimizers(network: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """One optimizer, or two if the recipe has a ``hidden_lr``; every group remembers its own rate.
 
     >>> network = nn.Sequential(nn.Linear(2, 64), nn.Linear(64, 64))
-    >>> recipe = Recipe("x", {}, "whiten", {}, hidden_lr=3e-3)
+    >>> recipe = Recipe(name="x", core={}, frame="whiten", prior={}, hidden_lr=3e-3)
     >>> [type(optimizer).__name__ for optimizer in build_optimizers(network, recipe)]
     ['AdamW', 'Muon']
     """

@@ -56,7 +56,8 @@ def draw_task(recipe: Recipe, prior: Prior, generator: torch.Generator) -> Task:
     """Draw dimension, size, distribution and points of one training step.
 
     >>> from discoformer.priors import GMMPrior
-    >>> recipe = Recipe("x", {}, "whiten", {}, dims=[2], sizes=(64, 64), tokens=512, fresh=0.5, second=0.25)
+    >>> sizes = {"sizes": (64, 64), "tokens": 512, "fresh": 0.5, "second": 0.25}
+    >>> recipe = Recipe(name="x", core={}, frame="whiten", prior={}, dims=[2], **sizes)
     >>> task = draw_task(recipe, GMMPrior(), step_generator(seed=0, rank=0, step=0))
     >>> task.context.shape, task.queries.shape
     (torch.Size([8, 64, 2]), torch.Size([8, 112, 2]))

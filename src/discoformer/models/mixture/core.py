@@ -24,7 +24,6 @@ from torch.nn import functional
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
-from discoformer.models.mixture.field import MixtureField
 from discoformer.models.mixture.landmarks import landmark_spacing
 from discoformer.models.mixture.sample import InMemory, Sample
 from discoformer.models.mixture.slots import (
@@ -111,8 +110,6 @@ class MixtureCore(nn.Module):
     (torch.Size([4, 3]), torch.Size([2, 3]))
     """
 
-    field_type = MixtureField
-
     def __init__(self, config: MixtureConfig) -> None:
         super().__init__()
         self.config = config
@@ -169,7 +166,7 @@ class MixtureCore(nn.Module):
 
     def read(self, state: StudentMixture, queries: Tensor) -> Estimate[Tensor]:
         """Log density and score of the mixture at normalized queries (..., m, d)."""
-        return state.estimate(queries)
+        return state._estimate(queries)
 
 
 class SlotLayer(nn.Module):

@@ -12,20 +12,11 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["POOL", "even_ranks", "evenly_by_radius", "farthest_points", "landmark_spacing", "radial_order"]
+from discoformer.scale.ranks import even_ranks
+
+__all__ = ["POOL", "evenly_by_radius", "farthest_points", "landmark_spacing", "radial_order"]
 
 POOL = 4096  # farthest points are sought among at most this many
-
-
-def even_ranks(size: int, limit: int) -> Tensor:
-    """At most ``limit`` ranks out of 0 ... size - 1, evenly spaced, both ends among them.
-
-    >>> even_ranks(9, 3).tolist(), even_ranks(3, 9).tolist()
-    ([0, 4, 8], [0, 1, 2])
-    """
-    if size <= limit:
-        return torch.arange(size)
-    return torch.linspace(0, size - 1, limit, dtype=torch.float64).round().long()
 
 
 def radial_order(points: Tensor) -> Tensor:

@@ -19,7 +19,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Natural", "coefficients", "lift", "moment_matrix", "natural_parameters"]
+__all__ = [
+    "Natural",
+    "coefficients",
+    "least_logit",
+    "lift",
+    "moment_matrix",
+    "natural_parameters",
+    "weight_and_log",
+]
 
 
 def lift(points: Tensor) -> Tensor:
@@ -79,6 +87,24 @@ def _pairs(dim: int, device: torch.device) -> _Pairs:
     back = torch.zeros(dim + 1, dim + 1, dtype=torch.long, device=device)
     back[first, second] = back[second, first] = torch.arange(len(first), device=device)
     return _Pairs(first, second, first * (dim + 1) + second, 1 + (first < second).long(), back.flatten())
+
+
+def weight_and_log(theta: Tensor, lifted: Tensor) -> tuple[Tensor, Tensor]:
+    """w = 1 + <phi, theta> and log w, each (..., M, n), of keys (..., M, F) and lifted points (..., F, n).
+
+    In double precision log1p is slow, and what w = 1 + t loses is nu * 1e-16 of a log density.
+    """
+    t = (theta @ lifted).clamp_min_(0)
+    if t.dtype == torch.float32:
+        return t + 1, t.log1p()
+    w = t.add_(1)
+    return w, w.log()
+
+
+@cache
+def least_logit(dtype: torch.dtype) -> float:
+    """Logits this far below the largest count as zero: what underflows is slow and counts for nothing."""
+    return 0.75 * math.log(torch.finfo(dtype).tiny)
 
 
 class Natural(NamedTuple):

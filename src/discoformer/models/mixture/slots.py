@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -15,14 +14,12 @@ __all__ = [
     "Keys",
     "Moments",
     "Slots",
-    "least_logit",
     "log_density_of",
     "make_slots",
     "mean_and_covariance",
     "moments_of",
     "start_slots",
     "student_log_density",
-    "weight_and_log",
 ]
 
 _TINY = 1e-8  # a smaller share is that of a slot without points
@@ -115,24 +112,6 @@ def _student_peak(log_peak: Tensor, nu: Tensor, dim: int) -> Tensor:
     half = 0.5 * nu.double()  # lgamma of thousands: in single precision their difference loses three digits
     gain = torch.lgamma(half + 0.5 * dim) - torch.lgamma(half) - 0.5 * dim * half.log()
     return log_peak + gain.to(log_peak.dtype)
-
-
-def weight_and_log(theta: Tensor, lifted: Tensor) -> tuple[Tensor, Tensor]:
-    """w = 1 + <phi, theta> and log w, each (..., M, n), of keys (..., M, F) and lifted points (..., F, n).
-
-    In double precision log1p is slow, and what w = 1 + t loses is nu * 1e-16 of a log density.
-    """
-    t = (theta @ lifted).clamp_min_(0)
-    if t.dtype == torch.float32:
-        return t + 1, t.log1p()
-    w = t.add_(1)
-    return w, w.log()
-
-
-@cache
-def least_logit(dtype: torch.dtype) -> float:
-    """Logits this far below the largest count as zero: what underflows is slow and counts for nothing."""
-    return 0.75 * math.log(torch.finfo(dtype).tiny)
 
 
 def moments_of(statistics: Tensor, slots: Slots) -> Moments:

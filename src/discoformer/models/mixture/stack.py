@@ -13,26 +13,27 @@ Structure and weights are decided on at most 16384 points; all points then settl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from discoformer.core.checks import DataError, check_untracked
-from discoformer.core.frames import Frame, Standardize
+from discoformer.core.fields import Density
+from discoformer.core.frames import Standardize
+from discoformer.core.pushforward import Pushforward
 from discoformer.core.threads import team
+from discoformer.core.transforms import Frame
 from discoformer.models.mixture.consolidate import DEAD, consolidate, converge, drop_dead, widen
-from discoformer.models.mixture.field import MixtureField
 from discoformer.models.mixture.folds import Part, by_radius, hold_out
-from discoformer.models.mixture.landmarks import even_ranks
+from discoformer.models.mixture.network import MixtureNetwork
 from discoformer.models.mixture.sample import InMemory, Sample
+from discoformer.models.mixture.streamed import StreamedSample
 from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.network import Network, TorchMethod
-
-if TYPE_CHECKING:
-    from discoformer.models.mixture.core import MixtureCore
-    from discoformer.models.mixture.stream import Stream
+from discoformer.models.network import TorchMethod
+from discoformer.scale.ranks import even_ranks
+from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["Stack", "combine", "let_gain", "stacking_weights"]
 
@@ -48,7 +49,7 @@ _CROWDED = 64  # columns beyond which clusters do not show in whitened coordinat
 _ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
 
 
-class Stack(TorchMethod):
+class Stack(TorchMethod, StreamingMethod):
     """Mixture networks combined by stacking.
 
     Parameters
@@ -64,31 +65,33 @@ class Stack(TorchMethod):
     torch.Size([3, 2])
     """
 
-    def __init__(self, members: Sequence[Network], folds: int = 4) -> None:
+    def __init__(self, members: Sequence[MixtureNetwork], folds: int = 4) -> None:
         super().__init__()
-        if not members or not all(isinstance(m, Network) and m.streams for m in members):
+        if not members or not all(isinstance(m, MixtureNetwork) for m in members):
             raise DataError("a stack is made of networks with the mixture core, at least one")
         if folds < 2:
             raise DataError(f"{folds} fold(s): give at least 2, one to hold out and one to fit")
-        self.members = cast("list[Network]", nn.ModuleList(members))
+        self.members = cast("list[MixtureNetwork]", nn.ModuleList(members))
         self.folds = folds
 
     def for_few_rows(self) -> Stack:
         """The stack of what its members use instead."""
-        return Stack([member.for_few_rows() for member in self.members], self.folds)
+        return Stack([cast(MixtureNetwork, member.for_few_rows()) for member in self.members], self.folds)
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> MixtureField:
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         if torch.is_grad_enabled() and any(t.requires_grad for t in (context, *self.parameters())):
-            return self._view_and_stack(context, weights)
+            return self._view_and_stack(context, weights).density()
         with torch.inference_mode(), team():  # a tenth faster than without gradients alone
-            field = self._view_and_stack(context, weights)
+            found = self._view_and_stack(context, weights)
         # outside of that mode, copies are tensors that gradients of the queries may pass
-        return replace(field, frame=field.frame.map(torch.clone), state=field.state.map(torch.clone))
+        return replace(
+            found, frame=found.frame.map(torch.clone), mixture=found.mixture.map(torch.clone)
+        ).density()
 
-    def _view_and_stack(self, context: Tensor, weights: Tensor | None) -> MixtureField:
+    def _view_and_stack(self, context: Tensor, weights: Tensor | None) -> Framed:
         few = by_radius(context, weights, _DECIDE)
         if context.shape[-2] <= _DECIDE:  # all points, in another order
             context, weights = few
@@ -96,27 +99,25 @@ class Stack(TorchMethod):
         views = [_View(frame, _inside(frame, context, weights)) for frame in frames]
         return self._stack(views, few, Standardize().fit(context, weights))
 
-    @property
-    def streams(self) -> bool:
-        """Whether all members can `fit_stream`."""
-        return all(member.streams for member in self.members)
-
     @torch.no_grad()
-    def fit_stream(self, stream: Stream) -> MixtureField:
+    def fit_stream(self, stream: Stream) -> Density:
         """Fit to a sample that is not in memory; the points that decide are those `_fit` takes."""
         names = [member.frame_name for member in self.members]
-        views = [_View(stream.frame(name).to(self.dtype), stream.inside(name, self.dtype)) for name in names]
+        views = [
+            _View(stream.frame(name).to(self.dtype), StreamedSample(stream, name, self.dtype))
+            for name in names
+        ]
         few = Part(stream.evenly("standardize", _DECIDE).to(self.dtype), None)
-        return self._stack(views, few, stream.frame("standardize").to(self.dtype))
+        return self._stack(views, few, stream.frame("standardize").to(self.dtype)).density()
 
-    def _stack(self, views: Sequence[_View], few: Part, frame: Frame) -> MixtureField:
+    def _stack(self, views: Sequence[_View], few: Part, frame: Frame) -> Framed:
         """Encode, let a few points decide, and let all points settle what they decided; in one frame."""
         batch = few.points.shape[:-2]
         pairs = zip(self.members, views, strict=True)
         fields = [_digest(member, view, batch) for member, view in pairs]
         decided = self._decide(few, fields, views)
         if decided is None:
-            equal = fields[0].state.log_weight.new_zeros(*batch, len(fields))
+            equal = fields[0].mixture.log_weight.new_zeros(*batch, len(fields))
             return combine(fields, equal.log_softmax(-1), frame)
         candidates = []
         for field, merged, view in zip(fields, decided.merged, views, strict=True):
@@ -124,7 +125,7 @@ class Stack(TorchMethod):
             candidates += [field, *(_converge(m, view.sample, _SETTLE, kind) for m, kind in kinds)]
         return combine(candidates, decided.log_share, frame)
 
-    def _decide(self, few: Part, fields: Sequence[MixtureField], views: Sequence[_View]) -> _Decided | None:
+    def _decide(self, few: Part, fields: Sequence[Framed], views: Sequence[_View]) -> _Decided | None:
         """Consolidate the members' fields on a few points and weigh all; None if they are too few to tell."""
         try:
             if few.points.shape[-2] <= _FOLD:
@@ -153,13 +154,27 @@ class Stack(TorchMethod):
         return _Decided(merged, let_gain(log_density, counts, raw.to(log_density.device)))
 
 
-def _digest(member: Network, view: _View, batch: torch.Size) -> MixtureField:
-    """The member's own field; its sample has one batch dimension, the field those of the context."""
-    state = cast("MixtureCore", member.core).digest(view.sample)
-    return cast(MixtureField, member._field(view.frame, state.map(lambda t: t.reshape(*batch, *t.shape[1:]))))
+@dataclass(frozen=True)
+class Framed:
+    """A mixture in the coordinates of a frame; ``axis`` says whether it was made along the axes."""
+
+    frame: Frame
+    mixture: StudentMixture
+    axis: bool
+
+    def density(self) -> Pushforward:
+        """The mixture in data coordinates."""
+        return Pushforward(self.mixture, [self.frame])
 
 
-def _held_out(member: Network, merged: Sequence[MixtureField], seen: Part, unseen: Part) -> Tensor:
+def _digest(member: MixtureNetwork, view: _View, batch: torch.Size) -> Framed:
+    """The member's own mixture; its sample has one batch dimension, the mixture those of the context."""
+    mixture: StudentMixture = member.core.digest(view.sample)
+    mixture = mixture.map(lambda t: t.reshape(*batch, *t.shape[1:]))
+    return Framed(view.frame, mixture, member.core.config.axis)
+
+
+def _held_out(member: MixtureNetwork, merged: Sequence[Framed], seen: Part, unseen: Part) -> Tensor:
     """Log densities (..., n, k) of points under a member fitted without them, raw and consolidated.
 
     A consolidated mixture converges again without the points; only its structure has seen them.
@@ -167,9 +182,9 @@ def _held_out(member: Network, merged: Sequence[MixtureField], seen: Part, unsee
     folds = len(seen.points)
     answers = [member._fit(*seen).log_density(unseen.points)]
     for field, diagonal in zip(merged, _kinds(merged[0]), strict=True):
-        again = replace(field, state=field.state.map(lambda t: t.expand(folds, *t.shape)))
+        again = replace(field, mixture=field.mixture.map(lambda t: t.expand(folds, *t.shape)))
         again = _converge(again, _inside(field.frame, *seen), _RETURN, diagonal)
-        answers.append(again.log_density(unseen.points))
+        answers.append(again.density().log_density(unseen.points))
     return torch.stack(answers, -1).movedim(0, -3).flatten(-3, -2)
 
 
@@ -192,7 +207,7 @@ class _Decided(NamedTuple):
     Weights stand in the order of the members: the first one's own field, its consolidated ones, and so on.
     """
 
-    merged: Sequence[Sequence[MixtureField]]
+    merged: Sequence[Sequence[Framed]]
     log_share: Tensor
 
 
@@ -209,36 +224,36 @@ def _inside(frame: Frame, points: Tensor, weights: Tensor | None) -> InMemory:
     return InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
 
 
-def _merge(field: MixtureField, sample: Sample, diagonal: bool) -> MixtureField:
+def _merge(field: Framed, sample: Sample, diagonal: bool) -> Framed:
     """Consolidate a field on a sample of a few points in its frame.
 
     In very many columns a network shrinks full scales so much that unions seem cheap: they converge first.
     """
-    state = _flat(field.state)
-    if field.dim > _CROWDED and not diagonal:
+    state = _flat(field.mixture)
+    if state.dim > _CROWDED and not diagonal:
         state = converge(sample, state, steps=_RETURN)
     merged = consolidate(sample, state, diagonal=diagonal)
-    return _converge(replace(field, state=_like(merged, field.state)), sample, _CONVERGE, diagonal)
+    return _converge(replace(field, mixture=_like(merged, field.mixture)), sample, _CONVERGE, diagonal)
 
 
-def _converge(field: MixtureField, sample: Sample, steps: int, diagonal: bool) -> MixtureField:
+def _converge(field: Framed, sample: Sample, steps: int, diagonal: bool) -> Framed:
     """Steps of expectation-maximization on a sample in the field's frame."""
-    state = converge(sample, _flat(field.state), diagonal=diagonal, steps=steps)
-    if field.dim > _CROWDED and not diagonal:
+    state = converge(sample, _flat(field.mixture), diagonal=diagonal, steps=steps)
+    if state.dim > _CROWDED and not diagonal:
         state = widen(state, sample.total)
-    return replace(field, state=_like(state, field.state))
+    return replace(field, mixture=_like(state, field.mixture))
 
 
-def _kinds(field: MixtureField) -> tuple[bool, ...]:
+def _kinds(field: Framed) -> tuple[bool, ...]:
     """How a member's field is consolidated: diagonal scales, full ones, or one time each.
 
     A member that looks along the axes gets diagonal ones, any other full ones.  In very many columns
     whitening takes two clusters for one, because one direction counts for little among so many; the axes
     still show them, and full scales may start from there.
     """
-    if not cast("MixtureCore", field.core).config.axis:
+    if not field.axis:
         return (False,)
-    return (True, False) if field.dim > _CROWDED else (True,)
+    return (True, False) if field.mixture.dim > _CROWDED else (True,)
 
 
 def _flat(mixture: StudentMixture) -> StudentMixture:
@@ -302,7 +317,7 @@ def let_gain(log_density: Tensor, counts: Tensor | None, doubtful: Tensor) -> Te
     return torch.where((gain > 0.5 * size.log() * doubtful.sum()).unsqueeze(-1), log_share, sure)
 
 
-def combine(fields: Sequence[MixtureField], log_share: Tensor, frame: Frame) -> MixtureField:
+def combine(fields: Sequence[Framed], log_share: Tensor, frame: Frame) -> Framed:
     """One field from several, weighted by exp(log_share) (..., K), in a common frame."""
     mixtures = [
         replace(mixture, log_weight=mixture.log_weight + log_share[..., index, None])
@@ -314,16 +329,16 @@ def combine(fields: Sequence[MixtureField], log_share: Tensor, frame: Frame) -> 
         torch.cat([m.scale for m in mixtures], -3),
         torch.cat([m.nu for m in mixtures], -1),
     )
-    return replace(fields[0], frame=frame, state=drop_dead(state))
+    return replace(fields[0], frame=frame, mixture=drop_dead(state))
 
 
-def _move(field: MixtureField, frame: Frame) -> StudentMixture:
+def _move(field: Framed, frame: Frame) -> StudentMixture:
     """The field's mixture in the coordinates of another frame.
 
     A component flat in one frame may lose its last direction to rounding in another: the diagonals of the
     scales grow by more than that error, so that they stay positive definite.
     """
-    moved = field.state.transform(
+    moved = field.mixture.transform(
         field.frame.inverse @ frame.matrix, (field.frame.center - frame.center) @ frame.matrix
     )
     diagonal = moved.scale.diagonal(dim1=-2, dim2=-1).diag_embed()

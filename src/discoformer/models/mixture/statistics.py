@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from discoformer.models.mixture.slots import Slots, least_logit, weight_and_log
+from discoformer.models.mixture.lift import least_logit, weight_and_log
+from discoformer.models.mixture.slots import Slots
 
 __all__ = ["slot_statistics"]
 
@@ -95,17 +96,10 @@ class _Attend(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        lifted: Tensor,
-        exact: Tensor,
-        share: Tensor | None,
-        theta: Tensor,
-        offset: Tensor,
-        power: Tensor,
-        brief: bool,
-    ) -> Tensor:
-        sums, g, r, point = _attend(lifted, exact, share, theta, offset, power, brief)
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        """Inputs as of `_attend`."""
+        lifted, _, share, theta, offset, power, brief = inputs
+        sums, g, r, point = _attend(*inputs)
         ctx.save_for_backward(lifted, share, theta, offset, power, g, r, point)
         return sums
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Field
+from discoformer.core.fields import Density, Estimate
+from discoformer.core.quantiles import bisect_quantile
 from discoformer.core.threads import ordered_map
-from discoformer.models.mixture.lift import lift, natural_parameters
-from discoformer.models.mixture.slots import least_logit, make_slots, student_log_density, weight_and_log
+from discoformer.models.mixture.lift import least_logit, lift, natural_parameters, weight_and_log
+from discoformer.models.mixture.slots import make_slots, student_log_density
 
 __all__ = ["StudentMixture"]
 
 _BUDGET = 16 * 2**20  # bytes of temporaries in one chunk of a read-out
 
 
-@dataclass(frozen=True)
-class StudentMixture(Field):
+@dataclass(frozen=True, repr=False)
+class StudentMixture(Density):
     """Mixture of M multivariate Student-t distributions; a leading batch (...) everywhere.
 
     Attributes
@@ -66,10 +68,7 @@ class StudentMixture(Field):
         count, dim = self.mean.shape[-2:]
         per_row = (4 * count + (2 + dim) * dim) * queries.element_size()
         rows = max(1, _BUDGET // (per_row * max(1, self.log_weight[..., 0].numel())))
-        slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
-        theta, offset, power = slots.keys
-        heavy = (1 + dim / self.nu)[..., None, None]  # u = heavy / w
-        form = (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT  # of P [-mu, I], (..., d (d + 1), M)
+        theta, offset, power, form = self._readout
 
         def part(chunk: Tensor) -> tuple[Tensor, Tensor]:
             w, g = weight_and_log(theta, lift(chunk))  # (..., M, m)
@@ -86,6 +85,23 @@ class StudentMixture(Field):
         parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
         log_densities, scores = zip(*parts, strict=True)
         return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
+
+    @property
+    def _readout(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Keys of the components, and P [-mu, I] times 1 + d/nu (..., d (d + 1), M); kept if they can be."""
+        kept: tuple[Tensor, Tensor, Tensor, Tensor] | None = self.__dict__.get("_kept")
+        if kept is not None:
+            return kept
+        with torch.inference_mode(False) if not self.mean.is_inference() else nullcontext():
+            slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
+            heavy = (1 + self.dim / self.nu)[..., None, None]  # u = heavy / w
+            found = (*slots.keys, (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT)
+        if not any(t.requires_grad or t.is_inference() for t in found):  # a graph must not be kept
+            self.__dict__["_kept"] = found
+        return found
+
+    def __getstate__(self) -> dict[str, Tensor]:
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n points: (..., n, d)."""
@@ -113,12 +129,13 @@ class StudentMixture(Field):
         scale = self.scale[..., keep[:, None], keep]
         return StudentMixture(self.log_weight, self.mean[..., keep], scale, self.nu)
 
-    def conditional(self, columns: Sequence[int], values: Tensor) -> StudentMixture:
+    def conditional(self, columns: Sequence[int], values: Any) -> StudentMixture:
         """The law of the other columns, in their order, given ``values`` (..., k) of ``columns``.
 
         Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with
         the distance of the values; the weights move to the components that explain the values.
         """
+        values = torch.as_tensor(values).to(self.mean)
         given = torch.as_tensor(columns, device=self.mean.device)
         rest = torch.tensor([c for c in range(self.dim) if c not in set(columns)], device=given.device)
         size = len(given)
@@ -137,13 +154,28 @@ class StudentMixture(Field):
             torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, self.nu + size
         )
 
-    def cdf(self, queries: Tensor) -> Tensor:
+    def cdf(self, queries: Any) -> Tensor:
         """Distribution function (..., m) at queries (..., m, 1); one dimension only, no gradients."""
-        if self.dim != 1:
-            raise DataError(f"the distribution function needs one column, not {self.dim}: take a marginal")
+        self._check_one_column("the distribution function")
         from scipy.special import stdtr  # scikit-learn brings scipy; loading it costs, so only here
 
         standard = (queries - self.mean.mT) / self.scale[..., 0].mT.sqrt()  # (..., m, M)
         below = stdtr(self.nu.unsqueeze(-2).detach().cpu().numpy(), standard.detach().cpu().numpy())
         weight = self.log_weight.exp().unsqueeze(-2)
         return (torch.as_tensor(below, dtype=weight.dtype, device=weight.device) * weight).sum(-1)
+
+    def quantile(self, shares: Any) -> Tensor:
+        """Where `cdf` is ``shares`` (..., m), strictly between 0 and 1: (..., m, 1)."""
+        self._check_one_column("a quantile")
+        from scipy.special import stdtrit  # as in `cdf`
+
+        def bracket(share: Tensor) -> Tensor:
+            """The same quantile of every component (..., m, M): that of the mixture lies between them."""
+            nu = self.nu.unsqueeze(-2).detach().cpu().numpy()
+            standard = torch.as_tensor(stdtrit(nu, share.unsqueeze(-1).cpu().numpy())).to(self.mean)
+            return self.mean.mT + standard * self.scale[..., 0].mT.sqrt()
+
+        return bisect_quantile(self.cdf, bracket, shares, self.mean)
+
+    def __repr__(self) -> str:
+        return f"mixture of {self.mean.shape[-2]} Student-t component(s) in {self.dim} column(s)"

@@ -1,0 +1,1 @@
+"""What experiments and benchmarks share: problems, contestants, measurements on disk, tables and figures."""

@@ -1,0 +1,156 @@
+"""Who takes part: our network, the paper's core for the dimension, and rivals by name.
+
+A network may get new weights under an old name, so in a file of measurements it is called
+``name@fingerprint``.  Weights that are not installed are left out, with one line that says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Method
+from discoformer.methods import PEERS, resolve
+from discoformer.models.registry import list_models
+from discoformer_paper.harness.adapters import fit_density
+
+__all__ = [
+    "CORE_NAME",
+    "CORE_SIZE",
+    "RIVALS",
+    "Contestant",
+    "Networks",
+    "fingerprint",
+    "model_label",
+    "rival",
+]
+
+CORE_NAME = "attention-d"  # and the dimension: the names of the paper's core
+CORE_SIZE = 4096  # largest n for the core, which is quadratic in n, unless an experiment says otherwise
+RIVALS = PEERS  # what a user would pick instead of a network
+
+
+class Contestant(NamedTuple):
+    """A method, its name, and what it is called in a file of measurements."""
+
+    label: str
+    identity: str
+    method: Method
+
+    @property
+    def mark(self) -> str:
+        """The fingerprint in the identity; empty for rivals."""
+        return self.identity.partition("@")[2]
+
+    def variant(self, how: str) -> str:
+        """Identity of this network when it is used in another way.
+
+        >>> Contestant("default", "default@1e8abfe2", rival("kde-scott").method).variant("calibrated")
+        'default, calibrated@1e8abfe2'
+        """
+        return f"{self.label}, {how}@{self.mark}"
+
+
+def rival(name: str) -> Contestant:
+    """A method of `RIVALS`, or any other that needs no fingerprint.
+
+    >>> rival("gmm-diag").identity
+    'gmm-diag'
+    """
+    return Contestant(name, name, resolve(name).method)
+
+
+class Networks:
+    """The networks of a run, each loaded and fingerprinted once.
+
+    Parameters
+    ----------
+    model : our network, a name of the registry or a path
+    """
+
+    def __init__(self, model: str = "default") -> None:
+        self.model = model
+        self._found: dict[tuple[str, bool], Contestant | None] = {}
+
+    @property
+    def label(self) -> str:
+        """Name of our network."""
+        return model_label(self.model)
+
+    def ours(self) -> Contestant:
+        """Our network; an error if there is no such model."""
+        return self._load(self.model, single=False)
+
+    def shipped(self, name: str, *, single: bool = False) -> Contestant | None:
+        """An installed network, in single precision if asked; None, and one line, if it is not there."""
+        if name in list_models():
+            return self._load(name, single=single)
+        if (name, False) not in self._found:
+            self._found[name, False] = None
+            print(f"without {name}: its weights are not installed", file=sys.stderr)
+        return None
+
+    def core(self, dim: int) -> Contestant | None:
+        """The paper's core, whose weights are for one dimension each.
+
+        It computes in single precision: it is quadratic in n, and no table shows the difference.
+        """
+        return self.shipped(f"{CORE_NAME}{dim}", single=True)
+
+    def for_dim(self, dim: int, size: int = 0) -> list[Contestant]:
+        """Our network and, up to `CORE_SIZE`, the paper's core."""
+        core = self.core(dim) if size <= CORE_SIZE else None
+        return [self.ours()] if core is None or core.label == self.label else [self.ours(), core]
+
+    def is_stale(self, key: dict[str, str]) -> bool:
+        """Whether a line of measurements belongs to former weights of a network of this run."""
+        label, _, mark = key.get("method", "").partition("@")
+        label, _, _ = label.partition(",")  # "name, variant": a network used in another way
+        marks = {found.mark for found in self._found.values() if found and found.label == label}
+        return bool(marks) and mark not in marks
+
+    def _load(self, name: str, *, single: bool) -> Contestant:
+        found = self._found.get((name, single))
+        if found is None:
+            method, label = resolve(name).method, model_label(name)
+            twin = self._found.get((name, not single))
+            identity = twin.identity if twin else f"{label}@{fingerprint(method)}"
+            if single and isinstance(method, torch.nn.Module):
+                method = copy.deepcopy(method).to(torch.float32)
+            found = self._found[name, single] = Contestant(label, identity, method)
+        return found
+
+
+def model_label(name: str) -> str:
+    """A short name for a model given by name or path; a run is named after its folder.
+
+    >>> model_label("default"), model_label("runs/wide/weights.safetensors")
+    ('default', 'wide')
+    """
+    path = Path(name)
+    return path.stem if path.stem != "weights" else path.parent.name
+
+
+def fingerprint(method: Method) -> str:
+    """Eight digits that change with the weights and with the code that uses them.
+
+    They are made from the weights and from mean log densities of fixed samples, rounded so that the order
+    of summation does not matter.
+    """
+    digest = hashlib.sha256()
+    if isinstance(method, torch.nn.Module):
+        for name, tensor in method.state_dict().items():
+            digest.update(name.encode() + tensor.detach().cpu().float().numpy().tobytes())
+    for dim, size in ((1, 64), (2, 300), (5, 1100), (10, 64)):
+        with contextlib.suppress(DataError), torch.no_grad():  # a network for one dimension only
+            sample = torch.randn(size, dim, generator=torch.Generator().manual_seed(dim), dtype=torch.float64)
+            log_density = fit_density(method, sample**3).log_density(sample)
+            digest.update(f"{dim}:{float(log_density.mean()):.6f} ".encode())
+    return digest.hexdigest()[:8]

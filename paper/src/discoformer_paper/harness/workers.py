@@ -1,0 +1,87 @@
+"""The jobs of an experiment on several processes, which joblib starts and looks after.
+
+A job is a function with a network inside and does not travel well, but its number in the list of jobs does:
+every worker makes the same list, and is told numbers.  Neighbours in the list share samples and fits, so
+numbers are handed out in short stretches.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
+from joblib.externals.loky.process_executor import TerminatedWorkerError  # type: ignore[import-untyped]
+
+from discoformer.core.checks import DataError
+from discoformer_paper.harness.contestants import Networks
+
+if TYPE_CHECKING:
+    from discoformer_paper.harness.runner import Context, Job
+
+__all__ = ["Answer", "measure_on_workers"]
+
+STRETCH = 16  # jobs handed out at a time, at most
+
+_jobs: dict[str, list[Job]] = {}  # of a worker, under the name of the call
+
+
+class Answer(NamedTuple):
+    """What a worker returns: the number of a job, its keys as text, and its values."""
+
+    number: int
+    keys: list[list[str]]
+    values: Sequence[Mapping[str, float]]
+
+
+def measure_on_workers(name: str, context: Context, numbers: Sequence[int], workers: int) -> Iterator[Answer]:
+    """Measure the jobs with these numbers of an experiment; yields answers as they come.
+
+    Every worker has one thread.  An error in one ends all; what was yielded is done.
+    """
+    call = uuid4().hex  # joblib keeps its workers: they must not answer by the list of an earlier call
+    plain = replace(context, networks=Networks(context.networks.model))  # without what was loaded here
+    length = max(1, min(STRETCH, len(numbers) // (4 * workers)))
+    stretches = [numbers[start : start + length] for start in range(0, len(numbers), length)]
+    pool = _on_one_thread(min(workers, len(stretches)))
+    try:
+        for answers, error in pool(delayed(_measure)(call, name, plain, part) for part in stretches):
+            yield from answers
+            if error is not None:
+                raise error
+    except TerminatedWorkerError:
+        raise DataError(
+            "a worker was killed, perhaps for its memory; what was measured is kept: "
+            "run it again, with fewer --workers"
+        ) from None
+
+
+def _on_one_thread(workers: int) -> Parallel:
+    with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
+        return Parallel(return_as="generator_unordered", max_nbytes=None)
+
+
+def _measure(
+    call: str, name: str, context: Context, numbers: Sequence[int]
+) -> tuple[list[Answer], DataError | None]:
+    """Answers of a stretch up to the first error, and that error."""
+    answers: list[Answer] = []
+    try:
+        if call not in _jobs:
+            from discoformer_paper.experiments import (
+                find,
+            )  # experiments import the runner, which imports this
+
+            _jobs.clear()
+            with redirect_stderr(io.StringIO()):  # what is missing has been said already
+                _jobs[call] = list(find(name).run(context))
+        for number in numbers:
+            job = _jobs[call][number]
+            answers.append(Answer(number, [list(map(str, key)) for key in job.keys], list(job.measure())))
+    except DataError as error:
+        return answers, error
+    return answers, None

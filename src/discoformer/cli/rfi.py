@@ -1,7 +1,0 @@
-"""`discoformer rfi`: relative Fisher information between two files of numbers."""
-
-from discoformer.cli.functionals import command
-
-__all__ = ["make_parser", "run"]
-
-make_parser, run = command("rfi")

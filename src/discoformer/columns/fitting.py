@@ -1,0 +1,100 @@
+"""The one recipe by which a table is fitted, whoever asks: estimator, functions, commands, report.
+
+    table -> columns kept -> column maps (bounds) -> columns kept -> method -> field, and back by `push`
+
+Columns that are constant or linear in those before them are left out twice: parts and their total are
+collinear before a logarithm, powers of one column after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from discoformer.columns.bounds import FREE, Bound, fit_maps
+from discoformer.columns.support import divide, divide_survey, rows_suffice
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Field, Method
+from discoformer.core.pushforward import push
+from discoformer.core.transforms import Transform
+from discoformer.scale.stream import Stream, StreamingMethod
+
+__all__ = ["FitRecipe"]
+
+
+@dataclass(frozen=True)
+class FitRecipe(Method):
+    """A method with what tables ask for: columns that carry no density left out, bounds kept.
+
+    Parameters
+    ----------
+    method : any method
+    bounds : low and high of every column; None leaves all free
+    names : column names for the messages
+    drop : whether columns without a density are left out, with a warning that names them; otherwise they
+        are an error, for those who refit and must answer for the same columns every time
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from discoformer import KDE
+    >>> x = torch.randn(50, 1, dtype=torch.float64)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     field = FitRecipe(KDE()).fit(torch.cat([x, torch.ones(50, 1)], 1))
+    >>> field.dim, field.support
+    (2, [0])
+    """
+
+    method: Method
+    bounds: Sequence[Bound] | None = None
+    names: Sequence[str] | None = None
+    drop: bool = True
+
+    def for_few_rows(self) -> FitRecipe:
+        """The same recipe around what the method uses instead."""
+        return replace(self, method=self.method.for_few_rows())
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
+        if weights is not None and context.ndim == 2:  # rows without weight are not there
+            there = weights > 0
+            context, weights = context[there], weights[there]
+        bounds, names = self.bounds, self.names
+        transforms: list[Transform] = []
+        points = context
+        if self.drop:
+            kept, left_out = divide(context, weights, names)
+            if left_out is not None:
+                points, transforms = left_out.normalize(points), [left_out]
+                bounds = None if bounds is None else [bounds[j] for j in kept]
+                names = [f"column {j}" if names is None else names[j] for j in kept]  # as in the table
+        points = points.to(torch.float64)
+        weights = None if weights is None else weights.to(torch.float64)
+        if bounds is not None and set(bounds) != {FREE}:
+            maps = fit_maps(points, weights, bounds, names)
+            points = maps.normalize(points)
+            transforms.append(maps)
+            if self.drop:
+                _, left_out = divide(points, weights, names)
+                if left_out is not None:
+                    points = left_out.normalize(points)
+                    transforms.append(left_out)
+        return push(self._suited(*points.shape[-2:])._fit(points, weights), transforms)
+
+    def fit_stream(self, stream: Stream) -> Field:
+        """The same for a sample that is not in memory, by what a survey of it says."""
+        if self.bounds is not None and set(self.bounds) != {FREE}:
+            raise DataError("bounds need the sample in memory: load it first")
+        kept, left_out = divide_survey(stream.survey, self.names)
+        method = self._suited(stream.rows, len(kept))
+        if not isinstance(method, StreamingMethod):
+            raise DataError("this model needs the whole sample in memory: load it, or use a mixture model")
+        if left_out is None:
+            return method.fit_stream(stream)
+        return push(method.fit_stream(stream.select(kept)), [left_out])
+
+    def _suited(self, rows: int, columns: int) -> Method:
+        return self.method if rows_suffice(rows, columns) else self.method.for_few_rows()

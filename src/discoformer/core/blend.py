@@ -1,0 +1,97 @@
+"""Several densities of the same columns as one: their mixture, every verb in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Density, Estimate
+from discoformer.core.quantiles import bisect_quantile
+
+__all__ = ["Blend"]
+
+
+@dataclass(frozen=True, repr=False)
+class Blend(Density):
+    """The mixture sum_k w_k f_k of densities.
+
+    Attributes
+    ----------
+    parts : K densities of the same columns
+    log_weight : (..., K), log of the weights, which sum to one
+
+    Examples
+    --------
+    >>> from discoformer.baselines.kde import KDE
+    >>> left, right = (KDE(1.0).fit([[x], [x + 1.0]]) for x in (-9.0, 8.0))
+    >>> both = Blend((left, right), torch.tensor([0.5, 0.5]).double().log())
+    >>> round(float(both.cdf(torch.zeros(1, 1).double())), 6)
+    0.5
+    """
+
+    parts: tuple[Density, ...]
+    log_weight: Tensor
+
+    @property
+    def dim(self) -> int:
+        return self.parts[0].dim
+
+    @property
+    def support(self) -> list[int]:
+        return self.parts[0].support
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        answers = [part._estimate(queries) for part in self.parts]
+        terms = torch.stack([answer.log_density for answer in answers], -1)  # (..., m, K)
+        terms = terms + self.log_weight.unsqueeze(-2).to(terms)
+        log_density = terms.logsumexp(-1)
+        # where no part has mass, all answer with a score of zero
+        share = (terms - log_density.unsqueeze(-1)).exp().nan_to_num(0.0).unsqueeze(-1)
+        scores = torch.stack([answer.score for answer in answers], -2)  # (..., m, K, d)
+        return Estimate(log_density, (share * scores).sum(-2))
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        draws = torch.stack([part.sample(n, generator) for part in self.parts], -3)  # (..., K, n, d)
+        flat = self.log_weight.exp().reshape(-1, len(self.parts))
+        chosen = torch.multinomial(flat, n, replacement=True, generator=generator)
+        index = chosen.reshape(*self.log_weight.shape[:-1], 1, n, 1)
+        return draws.take_along_dim(index, -3).squeeze(-3)
+
+    def marginal(self, columns: Sequence[int]) -> Density:
+        return Blend(tuple(part.marginal(columns) for part in self.parts), self.log_weight)
+
+    def conditional(self, columns: Sequence[int], values: Any) -> Density:
+        """The weights move to the parts that explain the values."""
+        rest = tuple(part.conditional(columns, values) for part in self.parts)
+        given = check_points(torch.as_tensor(values, dtype=torch.float64).unsqueeze(-2), "values")
+        log_density = [part.marginal(columns)._estimate(given).log_density for part in self.parts]
+        log_weight = self.log_weight + torch.cat(log_density, -1).to(self.log_weight)
+        if not bool(log_weight.isfinite().any(-1).all()):
+            raise DataError("the values given have no density: no part of the fit can explain them")
+        return Blend(rest, torch.log_softmax(log_weight, -1))
+
+    def cdf(self, queries: Any) -> Tensor:
+        self._check_one_column("the distribution function")
+        below = torch.stack([part.cdf(queries) for part in self.parts], -1)
+        return (below * self.log_weight.exp().unsqueeze(-2).to(below)).sum(-1)
+
+    def quantile(self, shares: Any) -> Tensor:
+        self._check_one_column("a quantile")
+
+        def bracket(share: Tensor) -> Tensor:
+            return torch.cat([part.quantile(share) for part in self.parts], -1)
+
+        return bisect_quantile(self.cdf, bracket, shares, self.log_weight)
+
+    def transform(self, matrix: Tensor, shift: Tensor) -> Density:
+        return Blend(tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight)
+
+    def __repr__(self) -> str:
+        weights = ", ".join(f"{weight:.2f}" for weight in self.log_weight.exp().flatten().tolist())
+        parts = "\n  ".join(repr(part).replace("\n", "\n  ") for part in self.parts)
+        return f"Blend of {len(self.parts)} densities with weights {weights}\n  {parts}"

@@ -1,0 +1,180 @@
+"""How far two densities are apart, from a sample of each.
+
+    Kullback-Leibler divergence  KL(f|g) =  E_f [log f - log g]
+    relative Fisher information  I(f|g)  =  E_f |grad log f - grad log g|^2
+    Jensen-Shannon divergence    JS(f,g) =  [KL(f|m) + KL(g|m)] / 2,  m = (f + g) / 2
+
+The default of ``split`` (see `discoformer.functionals.splits`) is ``folds``: then neither density has seen
+the points they are compared at, and their errors cancel where f and g are alike.  Where an estimated density
+moves the value to first order, standard errors are those of the influence function, for either sample.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Field, Method, PointDensity
+from discoformer.functionals.splits import (
+    Functional,
+    Source,
+    Split,
+    at_own_sample,
+    field_of,
+    log_density_of,
+    needs_method,
+    score_and_divergence,
+    score_of,
+    shuffled,
+    variance_of_mean,
+)
+
+__all__ = ["jensen_shannon", "kl_divergence", "relative_fisher_information"]
+
+Other = Method | Field | None
+_SPREAD_ROWS = 512  # enough to know a variance by, where its terms need divergences of scores
+
+
+def kl_divergence(
+    first: Any, second: Any, source: Source, other: Other = None, *, split: Split = "folds", folds: int = 5
+) -> Functional:
+    """Kullback-Leibler divergence KL(f|g) = E_f [log f - log g], in nats, from two samples.
+
+    The standard error counts both samples, var_f(log f/g) / n + var_g(f/g) / m; the second only where g is
+    estimated from it.
+
+    Parameters
+    ----------
+    first, second : (..., n, d) and (..., m, d), the samples of f and g
+    source, other : Method or Field of f and of g; the second may be left out where the first is a method,
+        which is then fitted to both samples
+    split, folds : how f is estimated at its own sample; g is fitted to all of ``second``.
+
+    >>> import numpy as np
+    >>> from discoformer import KDE
+    >>> x = np.random.default_rng(0).normal(size=(2, 1000, 1))
+    >>> value, standard_error = kl_divergence(x[0], x[1], KDE())
+    >>> abs(value) < 3 * standard_error
+    True
+    """
+    x, y, f, g = _pair(first, second, source, other)
+    g_field = field_of(g, y)
+    terms = (at_own_sample(x, f, log_density_of, split, folds) - log_density_of(g_field, x)).mean(0)
+    variance = variance_of_mean(terms)
+    if isinstance(g, Method):
+        log_ratio = log_density_of(field_of(f, x), y) - log_density_of(g_field, y)
+        variance = variance + variance_of_mean(_finite_exp(log_ratio))
+    return Functional.like(first, terms.mean(-1), variance)
+
+
+def relative_fisher_information(
+    first: Any, second: Any, source: Source, other: Other = None, *, split: Split = "folds", folds: int = 5
+) -> Functional:
+    """Relative Fisher information I(f|g) = E_f |grad log f - grad log g|^2 from two samples.
+
+    The score of g is asked at the sample of f.  The standard error counts both samples; that of f only where
+    g is a field that is there already, or where a density is not known (a score alone).
+
+    Parameters
+    ----------
+    first, second : (..., n, d) and (..., m, d), the samples of f and g
+    source, other : Method or Field of f and of g; the second may be left out where the first is a method,
+        which is then fitted to both samples
+    split : "none", "folds" or "balanced"
+    folds : int
+
+    >>> from discoformer.priors import gaussian
+    >>> f, g = (gaussian(torch.full((1,), c).double(), torch.eye(1).double()) for c in (0.0, 3.0))
+    >>> x, y = f.sample(100), g.sample(100)
+    >>> round(float(relative_fisher_information(x, y, f, g).value), 9)
+    9.0
+    """
+    x, y, f, g = _pair(first, second, source, other)
+    g_field = field_of(g, y)
+    difference = at_own_sample(x, f, score_of, split, folds) - score_of(g_field, x)
+    terms = difference.square().sum(-1).mean(0)
+    variance = variance_of_mean(terms)
+    with torch.no_grad():
+        f_field = field_of(f, x)
+        if isinstance(f, Method):
+            square, flow = _gap_and_flow(f_field, g_field, _some_rows(x))
+            variance = (square - 2 * flow).var(-1) / x.shape[-2]
+        if isinstance(g, Method):
+            variance = variance + _variance_by_second(f_field, g_field, y)
+    return Functional.like(first, terms.mean(-1), variance)
+
+
+def jensen_shannon(
+    first: Any, second: Any, source: Source, other: Other = None, *, split: Split = "folds", folds: int = 5
+) -> Functional:
+    """Jensen-Shannon divergence, in nats: 0 for equal densities, log 2 for disjoint ones.
+
+    Parameters
+    ----------
+    first, second : (..., n, d) and (..., m, d), the samples of f and g
+    source, other : Method or Field of f and of g; the second may be left out where the first is a method,
+        which is then fitted to both samples
+    split, folds : how each density is estimated at its own sample.
+
+    >>> import numpy as np
+    >>> from discoformer import KDE
+    >>> x = np.random.default_rng(0).normal(size=(200, 2))
+    >>> value, _ = jensen_shannon(x, x + 100, KDE())
+    >>> abs(value - math.log(2)) < 1e-12
+    True
+    """
+    x, y, f, g = _pair(first, second, source, other)
+    sides = []
+    for points, own, other in ((x, f, field_of(g, y)), (y, g, field_of(f, x))):
+        log_own = at_own_sample(points, own, log_density_of, split, folds)
+        log_mean = torch.logaddexp(log_own, log_density_of(other, points)) - math.log(2)
+        sides.append((log_own - log_mean).mean(0))
+    value = (sides[0].mean(-1) + sides[1].mean(-1)) / 2
+    return Functional.like(first, value, (variance_of_mean(sides[0]) + variance_of_mean(sides[1])) / 4)
+
+
+def _gap_and_flow(f: Field, g: Field, points: Tensor) -> tuple[Tensor, Tensor]:
+    """|u|^2 and w = div(f u) / f = div u + u.s_f, both (..., m), with u = s_f - s_g.
+
+    A change df of the density f moves the relative Fisher information by the integral of
+    (|u|^2 - 2 w) df, a change dg of g by that of 2 w (f/g) dg (integration by parts).
+    """
+    (score_f, divergence_f), (score_g, divergence_g) = (score_and_divergence(h, points) for h in (f, g))
+    gap = score_f - score_g
+    return gap.square().sum(-1), divergence_f - divergence_g + (gap * score_f).sum(-1)
+
+
+def _variance_by_second(f: Field, g: Field, second: Tensor) -> Tensor:
+    """What the sample of g adds to the variance of the relative Fisher information, (...)."""
+    rows = _some_rows(second)
+    if not (isinstance(f, PointDensity) and isinstance(g, PointDensity)):
+        return second.new_zeros(())
+    log_f, log_g = f.log_density(rows), g.log_density(rows)
+    _, flow = _gap_and_flow(f, g, rows)
+    return (2 * flow * _finite_exp(log_f - log_g)).var(-1) / second.shape[-2]
+
+
+def _finite_exp(log_ratio: Tensor) -> Tensor:
+    """exp, cut off where its square would not be finite."""
+    return log_ratio.clamp(max=math.log(torch.finfo(log_ratio.dtype).max) / 4).exp()
+
+
+def _some_rows(points: Tensor) -> Tensor:
+    """At most `_SPREAD_ROWS` of the rows."""
+    return points[..., shuffled(points)[:_SPREAD_ROWS], :]
+
+
+def _pair(
+    first: Any, second: Any, source: Source, other: Source | None
+) -> tuple[Tensor, Tensor, Method | Field, Method | Field]:
+    x = check_points(first, "first sample", min_rows=2)
+    y = check_points(second, "second sample", min_rows=2).to(x)
+    if x.shape[-1] != y.shape[-1]:
+        raise DataError(
+            f"the samples have {x.shape[-1]} and {y.shape[-1]} column(s): give the same columns of both"
+        )
+    return x, y, source, needs_method(source) if other is None else other

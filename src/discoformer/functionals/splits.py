@@ -1,0 +1,189 @@
+"""What a density or a score says at its own sample, and how its optimism there is made up for.
+
+**In-sample bias.** A method that is asked at the points it was fitted to is too sure of them; asked at
+points it has not seen it is not sure enough.  ``split`` chooses:
+
+============  ==========================================================================================
+``none``      fit to all points and ask at the same: the plug-in estimate of the paper
+``folds``     fit to the other folds, ask at the points held out (cross-fitting); folds are random
+              with a fixed seed, so that the answer is the same every time
+``balanced``  the mean of the two: for an estimate by maximum likelihood the optimism of the one and
+              the pessimism of the other are equal to first order and cancel
+``loo``       leave one point out, for a field with ``loo_log_density`` (kernel density estimates)
+============  ==========================================================================================
+
+Where one density is averaged at its own sample (`entropy`, `fisher_information`,
+`mutual_information`) the default is ``balanced``.  Where two densities are compared at the same
+points the default is ``folds``: then neither has seen them, and their errors cancel where f and g
+are alike.  For entropy and Fisher information the defaults were chosen by error, on the whole, of kernel
+density estimates and maximum likelihood mixtures in 1 and 10 dimensions;
+`discoformer reproduce entropy_fisher`
+measures them next to the plug-in estimate of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Field, Method, as_point_density
+
+__all__ = [
+    "Functional",
+    "Source",
+    "Split",
+    "at_own_sample",
+    "either",
+    "field_of",
+    "log_density_of",
+    "needs_method",
+    "one_step_of",
+    "score_and_divergence",
+    "score_of",
+    "shuffled",
+    "squared_score_of",
+    "variance_of_mean",
+]
+
+Split = Literal["none", "folds", "balanced", "loo"]
+Source = Method | Field
+Ask = Callable[[Field, Tensor], Tensor]
+_CHUNK = 1024  # points at a time where a graph is held for the divergence of the score
+
+
+class Functional(NamedTuple):
+    """An estimate and its standard error.
+
+    Floats for one sample, arrays (...) for a batch; tensors (...) if the sample was a tensor.
+    """
+
+    value: Any
+    standard_error: Any
+
+    @classmethod
+    def like(cls, sample: Any, value: Tensor, variance: Tensor) -> Functional:
+        """Value (...) with the root of its variance (...), as the kind of numbers that ``sample`` is."""
+        numbers = (value, variance.sqrt())
+        if isinstance(sample, Tensor):
+            return cls(*numbers)
+        return cls(*(n.item() if n.ndim == 0 else n.detach().cpu().numpy() for n in numbers))
+
+
+@runtime_checkable
+class _LeavesOneOut(Protocol):
+    def loo_log_density(self) -> Tensor: ...
+
+
+@runtime_checkable
+class _KnowsDivergence(Protocol):
+    def score_divergence(self, queries: Tensor) -> Tensor: ...
+
+
+def at_own_sample(points: Tensor, source: Source, ask: Ask, split: Split, folds: int) -> Tensor:
+    """What ``source`` answers at its own sample, (passes, ..., n) or (passes, ..., n, d).
+
+    One pass, or two for ``balanced``: seen points and points held out.
+    """
+    if split not in get_args(Split):
+        raise DataError(f"split={split!r} is unknown: use {either(Split)}")
+    if isinstance(source, Field):
+        return ask(source, points).unsqueeze(0)
+    if split == "loo":
+        return _leave_one_out(source.fit(points), ask).unsqueeze(0)
+    passes = []
+    if split != "folds":
+        passes.append(ask(source.fit(points), points))
+    if split != "none":
+        passes.append(_cross_fit(points, source, ask, folds))
+    return torch.stack(passes)
+
+
+def _cross_fit(points: Tensor, method: Method, ask: Ask, folds: int) -> Tensor:
+    rows = points.shape[-2]
+    if not 2 <= folds <= rows:
+        raise DataError(
+            f"{rows} row(s) do not make {folds} folds: use between 2 and the number of rows, or split='none'"
+        )
+    order = shuffled(points)
+    answers = []
+    for fold in range(folds):
+        rest = torch.cat([order[k::folds] for k in range(folds) if k != fold])
+        answers.append(ask(method.fit(points[..., rest, :]), points[..., order[fold::folds], :]))
+    back = torch.cat([order[fold::folds] for fold in range(folds)]).argsort()
+    axis = points.ndim - 2
+    return torch.cat(answers, axis).index_select(axis, back)
+
+
+def _leave_one_out(field: Field, ask: Ask) -> Tensor:
+    if ask is not log_density_of or not isinstance(field, _LeavesOneOut):
+        what = "the score" if ask is not log_density_of else type(field).__name__
+        raise DataError(f"split='loo' is not there for {what}: use split='folds'")
+    return field.loo_log_density()
+
+
+def log_density_of(field: Field, points: Tensor) -> Tensor:
+    return as_point_density(field).log_density(points)
+
+
+def score_of(field: Field, points: Tensor) -> Tensor:
+    return field.score(points)
+
+
+def squared_score_of(field: Field, points: Tensor) -> Tensor:
+    return field.score(points).square().sum(-1)
+
+
+def one_step_of(field: Field, points: Tensor) -> Tensor:
+    """-|s|^2 - 2 div s, (..., m)."""
+    score, divergence = score_and_divergence(field, points)
+    return -score.square().sum(-1) - 2 * divergence
+
+
+def score_and_divergence(field: Field, points: Tensor) -> tuple[Tensor, Tensor]:
+    """Score (..., m, d) and its divergence (..., m), in closed form or by autograd, a block at a time."""
+    if isinstance(field, _KnowsDivergence):
+        return field.score(points), field.score_divergence(points)
+    tracked = torch.is_grad_enabled() and points.requires_grad
+    scores, divergences = [], []
+    for block in points.split(_CHUNK, -2):
+        with torch.enable_grad():
+            queries = block if tracked else block.detach().requires_grad_()
+            score = field.score(queries)
+            # Queries do not see one another: the gradient of the sum holds every query's own derivative.
+            divergence = torch.zeros_like(score[..., 0])
+            for column in range(points.shape[-1]):
+                total = score[..., column].sum()
+                (slope,) = torch.autograd.grad(total, queries, retain_graph=True, create_graph=tracked)
+                divergence = divergence + slope[..., column]
+        scores.append(score if tracked else score.detach())
+        divergences.append(divergence if tracked else divergence.detach())
+    return torch.cat(scores, -2), torch.cat(divergences, -1)
+
+
+def shuffled(points: Tensor) -> Tensor:
+    """Numbers of the rows in random order, because data may be sorted or periodic; always the same one."""
+    order = torch.randperm(points.shape[-2], generator=torch.Generator().manual_seed(0))
+    return order.to(points.device)
+
+
+def field_of(source: Source, points: Tensor) -> Field:
+    return source if isinstance(source, Field) else source.fit(points)
+
+
+def variance_of_mean(terms: Tensor) -> Tensor:
+    """Variance (...) of the mean over the last axis."""
+    return terms.var(-1) / terms.shape[-1]
+
+
+def either(kind: Any) -> str:
+    return " or ".join(map(repr, get_args(kind)))
+
+
+def needs_method(source: Source) -> Method:
+    if not isinstance(source, Method):
+        raise DataError("one field cannot stand for several densities: give a field for each, or a method")
+    return source

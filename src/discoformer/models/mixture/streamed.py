@@ -1,0 +1,60 @@
+"""A streamed sample as the mixture core sees it: landmarks, a part of it, and sums by passes over all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from discoformer.core.transforms import Frame
+from discoformer.models.mixture.landmarks import POOL, farthest_points
+from discoformer.models.mixture.sample import FEW, MANY, InMemory
+from discoformer.models.mixture.slots import Slots
+from discoformer.scale.stream import Stream
+
+__all__ = ["StreamedSample"]
+
+
+class StreamedSample:
+    """A stream in a frame: the `discoformer.models.mixture.sample.Sample` that is not in memory."""
+
+    def __init__(self, stream: Stream, name: str, dtype: torch.dtype) -> None:
+        self.stream, self.name, self.dtype = stream, name, dtype
+        self.frame = stream.frame(name)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return 1, self.stream.rows, self.stream.source.dim
+
+    @property
+    def total(self) -> Tensor:
+        return torch.tensor([[self.stream.rows]], dtype=self.dtype)
+
+    def few(self) -> InMemory | StreamedSample:
+        if self.stream.rows <= MANY:
+            return self
+        points = self.frame.normalize(self.stream.evenly(self.name, FEW)).to(self.dtype)
+        return InMemory(points.unsqueeze(0))
+
+    def landmarks(self, count: int) -> Tensor:
+        pool = self.frame.normalize(self.stream.evenly(self.name, POOL)).to(self.dtype)
+        return farthest_points(pool.unsqueeze(0), count)
+
+    def statistics(self, slots: Slots) -> Tensor:
+        sums = self.stream.source.reduce(_Statistics(self.frame, slots), "attending")
+        return sums / self.stream.rows
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """`slot_statistics` of a chunk, in rows instead of shares of the sample."""
+
+    frame: Frame
+    slots: Slots
+
+    def __call__(self, chunk: Tensor) -> Tensor:
+        points = self.frame.normalize(chunk).to(self.slots.mean.dtype)
+        if not len(chunk):
+            points = points.new_zeros(1, points.shape[-1])  # counted as no rows below
+        return len(chunk) * InMemory(points.unsqueeze(0), once=True).statistics(self.slots)

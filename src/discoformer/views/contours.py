@@ -1,0 +1,60 @@
+"""Contours of a density in two columns, at the levels that hold given shares of the sample."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discoformer.core.fields import PointDensity
+from discoformer.views.grids import mesh
+from discoformer.views.style import pale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["MASSES", "contour_levels", "explain_contours", "fill_contours"]
+
+MASSES = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2, 0.05)  # shares of the sample inside the contours
+
+
+def fill_contours(
+    axes: Axes,
+    field: PointDensity,
+    at_sample: NDArray[np.float64],
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Fill contours that hold given shares of the sample; returns their levels."""
+    log_density = field.log_density(mesh(x, y)).reshape(len(y), len(x))
+    levels, masses = contour_levels(at_sample)
+    highest = max(log_density.max(), levels[-1]) + 1
+    axes.contourf(x, y, log_density, [*levels, highest], colors=[_share_colour(mass) for mass in masses])
+    return levels
+
+
+def explain_contours(figure: Figure, **place: Any) -> None:
+    """Add a bar with the share of the sample inside each colour."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    steps = range(len(MASSES) + 1)
+    colours = ListedColormap([_share_colour(mass) for mass in MASSES])
+    bar = figure.colorbar(ScalarMappable(BoundaryNorm(steps, len(MASSES)), colours), **place)
+    bar.set_ticks(steps[:-1], labels=[f"{mass:.0%}" for mass in MASSES])
+    bar.minorticks_off()
+    bar.ax.tick_params(length=0)
+    bar.set_label("share of the sample\ninside the contour")
+    bar.outline.set_visible(False)
+
+
+def contour_levels(at_sample: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[float]]:
+    """Increasing contour levels of the log density, and the shares of the sample they hold."""
+    levels, first = np.unique(np.quantile(at_sample, [1 - mass for mass in MASSES]), return_index=True)
+    return levels, [MASSES[i] for i in first]
+
+
+def _share_colour(mass: float) -> tuple[float, float, float]:
+    return pale(1 - MASSES.index(mass) / len(MASSES))

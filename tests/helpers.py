@@ -1,0 +1,189 @@
+"""What tests share: samples, small random networks, files of the command line, comparisons."""
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from discoformer.columns.bounds import FREE
+from discoformer.columns.fitting import FitRecipe
+from discoformer.core.fields import Estimate, PointDensity
+from discoformer.core.pushforward import Pushforward
+from discoformer.core.transforms import SupportWarning
+from discoformer.models.attention.core import AttentionConfig, AttentionCore
+from discoformer.models.mixture.core import MixtureConfig, MixtureCore
+from discoformer.models.mixture.network import MixtureNetwork
+from discoformer.models.mixture.stack import Stack
+from discoformer.models.network import Network
+from discoformer.models.registry import build_network, load_model
+from discoformer.priors import GMMPrior
+
+F64 = torch.float64
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+# -- samples ----------------------------------------------------------------------------------
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    """Independent standard normal numbers."""
+    return torch.randn(*shape, dtype=F64, generator=torch.Generator().manual_seed(seed))
+
+
+def gmm_sample(n: int = 120, d: int = 3, seed: int = 0) -> Tensor:
+    """Points (n, d) of a mixture of three rotated Gaussians."""
+    generator = torch.Generator().manual_seed(seed)
+    prior = GMMPrior(modes=(3, 3), covariance="rotated")
+    return prior.draw(1, d, generator, dtype=F64).sample(n, generator)[0]
+
+
+def two_groups(rows: int = 5000, dim: int = 3, seed: int = 0) -> NDArray[np.float64]:
+    """Two correlated groups; more rows than the pool of landmarks unless fewer are asked for."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, size=(rows, 1))
+    return (rng.normal(size=(rows, dim)) * (1 - 0.6 * group) + 2 * group) @ rng.normal(size=(dim, dim))
+
+
+def far_sample(n: int = 60, d: int = 3, seed: int = 0, batch: tuple[int, ...] = ()) -> NDArray[np.float64]:
+    """Correlated columns on different scales, far from the origin."""
+    rng = np.random.default_rng(seed)
+    mix = rng.normal(size=(d, d)) * np.geomspace(0.1, 10, d)
+    return rng.normal(size=(*batch, n, d)) @ mix + 50.0
+
+
+def uneven_sample(n: int = 120, d: int = 3, seed: int = 0) -> Tensor:
+    """Correlated columns on different scales, some far from zero, the second positive."""
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.randn(n, d, generator=generator, dtype=F64)
+    points = points @ (torch.eye(d) + 0.4 * torch.rand(d, d, generator=generator)).double()
+    points[:, 1] = points[:, 1].exp()
+    return points * torch.tensor([1.0, 0.1, 20.0]) + torch.tensor([0.0, 0.0, 2000.0])
+
+
+# -- networks ---------------------------------------------------------------------------------
+
+
+def mixture_network(axis: bool = False, *, seed: int = 0, **values: int) -> MixtureNetwork:
+    """A small core whose decisions are random, so that every path of the arithmetic matters."""
+    torch.manual_seed(seed)
+    config = MixtureConfig(**{"layers": 3, "width": 16, "heads": 2, "slots": 8, **values}, axis=axis)
+    core = MixtureCore(config)
+    for layer in core.layers:
+        torch.nn.init.normal_(layer.decide.weight, std=0.3)
+    return MixtureNetwork(core, "standardize" if axis else "whiten").to(F64).requires_grad_(False)
+
+
+def stack_of(model_path: Path, axis_path: Path) -> Stack:
+    return Stack([load_model(path) for path in (model_path, axis_path)])  # type: ignore[list-item]
+
+
+def attention_core(lift: bool = False, dim: int = 2) -> AttentionCore:
+    """A small core, its attention sharper than at first, so that the laws have something to break."""
+    torch.manual_seed(0)
+    config = AttentionConfig(dim=dim, layers=2, width=16, heads=2, feedforward=32, lift=lift)
+    core = AttentionCore(config).double().eval()
+    with torch.no_grad():
+        for block in core.blocks:
+            block.query.weight *= 6
+    return core
+
+
+def attention_network(frame: str = "whiten", *, lift: bool = True) -> Network:
+    """A small random network for three columns."""
+    core = {"kind": "attention", "dim": 3, "layers": 2, "width": 16, "heads": 2, "feedforward": 32}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return build_network({**core, "lift": lift}, frame).double().eval().requires_grad_(False)
+
+
+def parameters(field: Pushforward) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights (M,), means (M, d) and covariances (M, d, d) of a fitted mixture, in the units of the data."""
+    (frame,) = field.transforms
+    moved = field.base.transform(frame.inverse, frame.center)
+    return moved.log_weight.exp(), moved.mean, moved.covariance
+
+
+# -- fields that can be exported --------------------------------------------------------------
+
+
+def exportable_field(kind: str, model_path: Path) -> PointDensity:
+    """Of every kind, on `uneven_sample`; four columns where some are left out."""
+    if kind.startswith("attention"):
+        return attention_network(lift=kind.endswith("lift")).fit(uneven_sample())
+    network, points = load_model(model_path), uneven_sample()
+    if kind == "mixture":
+        return network.fit(points)
+    points = torch.cat([points, 2 * points[:, :1] + 1], 1)
+    bounds = [(-math.inf, 9.9), (-0.1, math.inf), (1800.1, 2200.3), FREE] if kind == "bounded" else [FREE] * 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)
+        return FitRecipe(network, bounds).fit(points)
+
+
+def queries_for(field: PointDensity, m: int) -> Tensor:
+    """Fresh points for an `exportable_field`, one of them beyond the bounds of the second column."""
+    points = uneven_sample(m, seed=1)
+    points[0, 1] = -0.2
+    return points if field.dim == 3 else torch.cat([points, 2 * points[:, :1] + 1], 1)
+
+
+# -- comparisons ------------------------------------------------------------------------------
+
+
+def assert_same(first: Any, second: Any, tolerance: float = 1e-11) -> None:
+    """Tensors that belong together, one by one."""
+    for one, other in zip(first, second, strict=True):
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+def assert_same_field(field: Any, other: Any, at: NDArray[np.float64], **tolerance: float) -> None:
+    tolerance = tolerance or EXACT
+    for one, two in zip(field.estimate(at), other.estimate(at), strict=True):
+        np.testing.assert_allclose(one, two, **tolerance)
+
+
+def assert_relative(answer: Estimate[Tensor], expected: Estimate[Tensor], tolerance: float) -> None:
+    """To a tolerance relative to the largest number of each column."""
+    for ours, theirs in zip(expected, answer, strict=True):
+        finite = ours.isfinite()
+        assert torch.equal(theirs[~finite].double(), ours[~finite])
+        size = torch.where(finite, ours.abs(), 0.0).amax(0)
+        difference = torch.where(finite, (ours - theirs).abs(), 0.0).amax(0)
+        assert (difference <= tolerance * size).all(), difference / size
+
+
+def fit_quietly(method: Any, *arguments: Any, **options: Any) -> Any:
+    """``method.fit(...)`` without a word about columns that are left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)
+        return method.fit(*arguments, **options)
+
+
+# -- the command line -------------------------------------------------------------------------
+
+KERNEL = ("estimate", "--model", "kde-scott")
+
+DROP = "in the columns before: drop {} with --columns, or add --drop-dependent to estimate the other columns"
+BAD_FILES = {
+    "NaN": ("a,b\n1,2\n3,nan\n5,1\n", "column 'b' has a missing value at row 1"),
+    "inf": ("a,b\n1,2\ninf,4\n5,1\n", "column 'a' has an infinite value at row 1"),
+    "one row": ("a,b\n1,2\n", "1 row(s) in 2 column(s) ('a', 'b') are too few for a density"),
+    "n < d": ("a,b,c\n1,2,3\n3,1,5\n", "give at least 4 rows or fewer columns with --columns"),
+    "n = d": ("a,b\n1,2\n3,1\n", "or add --drop-dependent to estimate all the same"),
+    "constant column": ("a,b\n1,2\n3,2\n5,2\n7,2\n", f"'b' is constant or linear {DROP.format('it')}"),
+    "collinear columns": (
+        "a,b,c,d\n1,2,3,0\n3,2,4,0\n5,1,5,0\n7,2,6,0\n9,0,7,0\n",
+        f"'c', 'd' are constant or linear {DROP.format('them')}",
+    ),
+    "constant columns": ("a,b\n1,2\n1,2\n1,2\n", "every column is constant"),
+    "strings": ("a,b\n1,2\n3,tall\n5,1\n", "column 'b' holds text or dates, first at row 1 ('tall')"),
+    "empty": ("", "the file is empty"),
+    "header only": ("a,b\n", "no rows"),
+    "clashing name": ("a,log_density\n1,2\n3,4\n5,1\n", "'log_density' has a name the output uses"),
+}
+"""What a file holds, and what is said of it."""

@@ -1,0 +1,140 @@
+"""A streamed sample is the sample in memory, for every mixture network."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers import EXACT, assert_same_field, parameters, stack_of, two_groups
+
+from discoformer.models.mixture import sample as sample_module
+from discoformer.models.mixture import stack as stack_module
+from discoformer.models.mixture import streamed as streamed_module
+from discoformer.models.registry import load_model
+from discoformer.scale import source
+from discoformer.scale.opening import open_source
+from discoformer.scale.stream import Stream
+from discoformer.scale.survey import survey
+
+
+@pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])
+def test_streamed_is_in_memory(kind: str, model_path: Path, axis_path: Path, small_chunks: None) -> None:
+    models = {"whiten": load_model(model_path), "axis": load_model(axis_path)}
+    models["stack"] = stack_of(model_path, axis_path)
+    x = two_groups()
+    streamed = models[kind].fit_stream(Stream(open_source(x)))
+    assert_same_field(streamed, models[kind].fit(x), x[:500])
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of the tests are large: a part of them decides."""
+    for module in (sample_module, streamed_module):
+        monkeypatch.setattr(module, "MANY", 1000)
+    for module, name in ((sample_module, "FEW"), (streamed_module, "FEW"), (stack_module, "_DECIDE")):
+        monkeypatch.setattr(module, name, 600)
+
+
+@pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])
+def test_of_many_rows_a_part_decides_streamed_or_not(
+    kind: str, model_path: Path, axis_path: Path, many: None
+) -> None:
+    models = {"whiten": load_model(model_path), "axis": load_model(axis_path)}
+    model = {**models, "stack": stack_of(model_path, axis_path)}[kind]
+    x = two_groups(3000)
+    field = model.fit(x)
+    assert_same_field(model.fit_stream(Stream(open_source(x))), field, x[:200])
+    assert_same_field(model.fit(np.random.default_rng(1).permutation(x)), field, x[:200])
+    assert_same_field(model.fit(x, np.full(3000, 2.0)), field, x[:200])
+
+
+def test_of_many_rows_all_count_in_the_last_refinements(model_path: Path, many: None) -> None:
+    core, x = load_model(model_path).core, torch.from_numpy(two_groups(3000))
+    few = sample_module.InMemory(x.unsqueeze(0)).few().points[0]
+    idle = ~(x.unsqueeze(1) == few).all(-1).any(-1)
+    mirrored = torch.where(idle.unsqueeze(-1), -x, x)  # of the same radius, so the same rows decide
+    assert int(idle.sum()) == 2400
+    for refinements, same in ((0, True), (1, False)):
+        before, after = (core.encode(y, refinements=refinements).mean for y in (x, mirrored))
+        assert torch.equal(before, after) == same
+
+
+def test_affine_maps_change_the_answer_for_many_rows_by_the_jacobian(model_path: Path, many: None) -> None:
+    x, model = two_groups(3000), load_model(model_path)
+    matrix = np.random.default_rng(2).normal(size=(3, 3))
+    found = model.fit(x @ matrix + 5).log_density(x[:200] @ matrix + 5)
+    expected = model.fit(x).log_density(x[:200]) - np.linalg.slogdet(matrix)[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
+
+
+def test_streamed_default_is_in_memory(small_chunks: None) -> None:
+    model, x = load_model("default"), two_groups(4300, 2)
+    assert_same_field(model.fit_stream(Stream(open_source(x))), model.fit(x), x[:500])
+
+
+@pytest.mark.parametrize("chunk", [1, 97, 10_000])
+def test_neither_chunks_nor_the_order_of_rows_change_the_answer(
+    chunk: int, model_path: Path, axis_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = two_groups(4200 if chunk > 1 else 60)
+    model = stack_of(model_path, axis_path)
+    expected = model.fit_stream(Stream(open_source(x)))
+    monkeypatch.setattr(source, "CHUNK", 8 * 3 * chunk)
+    shuffled = np.random.default_rng(1).permutation(x)
+    for rows in (x, shuffled):
+        assert_same_field(model.fit_stream(Stream(open_source(rows))), expected, x[:200])
+
+
+def test_single_precision_of_the_network_is_kept(model_path: Path) -> None:
+    model, x = load_model(model_path, dtype=torch.float32), two_groups()
+    streamed = model.fit_stream(Stream(open_source(x)))
+    assert streamed.base.mean.dtype == torch.float32
+    assert_same_field(streamed, model.fit(x), x[:200], rtol=1e-3, atol=1e-3)
+
+
+def test_data_far_from_the_origin(model_path: Path, small_chunks: None) -> None:
+    x = two_groups()
+    far = x + 1e9
+    near = (far - 1e9).astype(np.float64)  # what is left of x at that distance
+    found = survey(open_source(far)).moments
+    torch.testing.assert_close(found.scale, torch.from_numpy(near.std(0)), rtol=1e-9, atol=0)
+    torch.testing.assert_close(found.correlation, torch.from_numpy(np.corrcoef(near.T)), rtol=1e-9, atol=1e-9)
+    model = load_model(model_path)
+    streamed = model.fit_stream(Stream(open_source(far)))
+    expected = model.fit(near).estimate(near[:200])
+    for one, two in zip(streamed.estimate(far[:200]), expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
+
+
+def test_units_of_all_sizes(model_path: Path) -> None:
+    x = two_groups(400) * np.array([1e-120, 1.0, 1e120])
+    model = load_model(model_path)
+    np.testing.assert_allclose(
+        model.fit_stream(Stream(open_source(x))).log_density(x), model.fit(x).log_density(x), **EXACT
+    )
+
+
+def test_nothing_tracked_is_cut_into_chunks_even_with_gradients_on(
+    model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    whole = sample_module.slot_statistics
+    monkeypatch.setattr(
+        sample_module, "slot_statistics", lambda phi, *rest: sizes.append(phi.shape[-1]) or whole(phi, *rest)
+    )
+    monkeypatch.setattr(sample_module, "_CHUNK", 100_000)
+    assert torch.is_grad_enabled()
+    load_model(model_path).fit(two_groups(3000))
+    assert max(sizes) < 400
+
+
+def test_threads_change_nothing(
+    two_threads: None, model_path: Path, small_chunks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_module, "_CHUNK", 200_000)
+    model, x = load_model(model_path), two_groups()
+    memory, streamed = model.fit(x), model.fit_stream(Stream(open_source(x)))
+    torch.set_num_threads(1)
+    for field, again in ((memory, model.fit(x)), (streamed, model.fit_stream(Stream(open_source(x))))):
+        for one, two in zip(parameters(field), parameters(again), strict=True):
+            assert torch.equal(one, two)

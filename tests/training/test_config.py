@@ -1,0 +1,159 @@
+"""Recipes: what is refused, and the committed ones, by which the shipped weights were trained."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from discoformer.core.checks import DataError
+from discoformer.models.registry import build_network, list_models
+from discoformer.priors import GMMPrior, prior_from_config
+from discoformer.training.config import Recipe, load_recipe
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = {path.stem: path for path in (*ROOT.glob("configs/*.yaml"), *ROOT.glob("paper/configs/*.yaml"))}
+SHIPPED = {name: card for name, card in list_models().items() if "members" not in card.core}
+LENGTH = {"steps", "cycles"}  # a run may go on, or end before the last step of its recipe
+
+
+VALUES = {
+    "name": "tiny",
+    "core": {"kind": "mixture"},
+    "frame": "whiten",
+    "prior": {"name": "gmm"},
+    "sizes": [16, 64],
+    "steps": 10,
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("lr: 1e-3", r"lr = '1e-3': give a number \(YAML reads 1.0e-3, but not 1e-3\)"),
+        ("lr: .nan", "lr = nan: should be a finite number"),
+        ("lr: .inf", "lr = inf: should be a finite number"),
+        ("hidden_lr: 0", "hidden_lr = 0: should be greater than 0"),
+        ("steps: -10", "steps = -10: should be greater than 0"),
+        ("steps: 10.5", "steps = 10.5: give a whole number"),
+        ("warmup: true", "warmup = True: give a whole number"),
+        ("cycles: 3", "10 steps do not divide into 3 cycles of equal length"),
+        ("fresh: -0.5", "fresh = -0.5: should be greater than or equal to 0"),
+        ("alpha: 1.5", "alpha = 1.5: should be less than or equal to 1"),
+        ("alpha: true", "alpha = True: give a number"),
+        ("size_steps: power_of_two", "should be 'log-uniform' or 'power-of-two'"),
+        ("sizes: [64, 16]", r"sizes = \[64, 16\]: give the smaller number first"),
+        ("sizes: 64", "sizes = 64: give two whole numbers, the smaller one first"),
+        ("sizes: [16]", "sizes.1 is missing"),
+        ("sizes: [16, 32, 64]", "at most 2 items"),
+        ("sizes: [16, 64.5]", "sizes.1 = 64.5: give a whole number"),
+        ("sizes: [1, 64]", "sizes.0 = 1: should be greater than or equal to 2"),
+        ("{sizes: [16, 100], size_steps: power-of-two}", "give powers of two"),
+        ("slots: [4, 2]", "give the smaller number first"),
+        ("slots: [0, 2]", "slots.0 = 0: should be greater than 0"),
+        ("refinements: [-1, 2]", "refinements.0 = -1: should be greater than or equal to 0"),
+        ("dims: []", "dims = .* at least 1 item"),
+        ("report_sizes: [32, 0]", "report_sizes.1 = 0: should be greater than or equal to 2"),
+        ("report_dims: 2", r"report_dims = 2: give a list such as \[2, 3\]"),
+        ("name: ../elsewhere", "cannot name a folder"),
+        ("name: ..", "cannot name a folder"),
+        ("name: ''", "cannot name a folder"),
+        ("name: 3", "name = 3: should be a valid string"),
+        ("prior: gmm", "prior = 'gmm': give a mapping such as"),
+        ("{core: {kind: attention, dim: 3}}", r"is for dim 3, but dims and report_dims have \[2\]"),
+        (
+            "{core: {kind: attention, dim: 2}, slots: [2, 4]}",
+            "slots and refinements belong to the mixture core",
+        ),
+        ("colour: blue", "unknown key colour, known are alpha, average"),
+        ("{lr: 0, tokens: no}", "tokens = False: give a whole number; lr = 0: should be greater than 0"),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_is_refused_on_one_line(
+    line: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(yaml.safe_dump({**VALUES, **yaml.safe_load(line)}))
+    with pytest.raises(DataError, match=message) as caught:
+        load_recipe(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_recipes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    with pytest.raises(DataError, match="no recipe at"):
+        load_recipe(path)
+    for text, message in (
+        ("name: x\n", "core is missing; frame is missing; prior is missing"),
+        ("- name\n", "is not a recipe"),
+        ("name: [x\n", "is not valid YAML"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DataError, match=message):
+            load_recipe(path)
+
+
+def test_values_are_those_of_the_file_with_pairs_as_tuples(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(yaml.safe_dump(VALUES))
+    recipe = load_recipe(path)
+    values = recipe.model_dump()
+    assert {key: values[key] for key in VALUES} == {**VALUES, "sizes": (16, 64)}
+    assert Recipe(**values) == recipe
+    assert Recipe(**json.loads(json.dumps(values))) == recipe
+
+
+def test_only_training_needs_pydantic() -> None:
+    code = """
+import sys
+sys.modules["pydantic"] = None  # as if it were not installed
+import importlib.util as util
+find = util.find_spec
+util.find_spec = lambda name, *rest: None if name == "pydantic" else find(name, *rest)
+import numpy as np
+from discoformer import DiScoFormer
+from discoformer.cli import main
+DiScoFormer(model="kde-scott").fit(np.random.default_rng(0).normal(size=(20, 2)))
+sys.exit(main(["train", "any.yaml"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "discoformer: error: training needs pydantic: pip install 'discoformer[train]'\n"
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_recipe_is_named_like_its_file_and_can_be_built(name: str) -> None:
+    recipe = load_recipe(CONFIGS[name])
+    assert recipe.name == name
+    start = recipe.start and re.sub(r"^runs/(.+)/weights.safetensors$", r"\1", recipe.start)
+    assert start is None or start in CONFIGS
+    build_network(recipe.core, recipe.frame)
+    prior_from_config(recipe.prior)
+    assert isinstance(prior_from_config(recipe.validation), GMMPrior)
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_shipped_weights_come_from_their_committed_recipe(name: str) -> None:
+    card = SHIPPED[name]
+    recipe = json.loads(json.dumps(load_recipe(CONFIGS[name]).model_dump()))
+    trained = card.record["recipe"]
+    assert {key: recipe[key] for key in trained if key not in LENGTH} == {
+        key: value for key, value in trained.items() if key not in LENGTH
+    }
+    assert 0 < card.record["steps"] <= recipe["steps"]
+    assert (card.core, card.frame) == (recipe["core"], recipe["frame"])
+    assert card.prior == prior_from_config(recipe["prior"]).describe()
+
+
+def test_the_ablation_changes_the_frame_and_nothing_else() -> None:
+    with_whitening, without = (
+        load_recipe(CONFIGS[f"ablation-{frame}"]).model_dump() for frame in ("whiten", "identity")
+    )
+    assert {key for key in without if without[key] != with_whitening[key]} == {"name", "frame"}
+    assert (with_whitening["frame"], without["frame"]) == ("whiten", "identity")
+    assert with_whitening["dims"] == [1]
+    assert with_whitening["prior"]["name"] == "affine"

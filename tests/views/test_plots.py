@@ -1,0 +1,108 @@
+"""Pictures come out for awkward samples too, and arrows stand upright on the contours."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import attention_network
+
+from discoformer.baselines.kde import KDE, KDEField
+from discoformer.core.checks import DataError
+from discoformer.models.registry import load_model
+from discoformer.views import plot, plot_corner, plot_density, plot_outliers
+from discoformer.views.plots import VIEWS
+
+RNG = np.random.default_rng(0)
+
+SAMPLES = {
+    "two points": np.array([[0.0, 0.0], [1.0, 1.0]]),
+    "far scales": RNG.normal(size=(50, 2)) * [1e-9, 1e9] + [0.0, 1e12],
+    "an outlier": np.vstack([RNG.normal(size=(50, 2)), [[1e6, 1e6]]]),
+    "ties": RNG.integers(0, 3, size=(60, 2)).astype(float),
+    "one column": RNG.normal(size=(5, 1)),
+    "many rows": RNG.normal(size=(5000, 1)),
+    "eight columns": RNG.normal(size=(30, 8)),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("case", SAMPLES)
+def test_awkward_samples_are_drawn(case: str, view: str, tmp_path: Path) -> None:
+    sample = SAMPLES[case]
+    path = tmp_path / "picture.png"
+    plot(KDE().fit(sample), sample, path=path, view=view)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_columns_and_pairs_have_their_panels(model_path: Path) -> None:
+    """With marginals: their densities, and no colour bar; without: points coloured by the density."""
+    sample = RNG.normal(size=(60, 3))
+    mixture = plot_corner(load_model(model_path).fit(sample), sample, ["a", "b", "c"])
+    assert len(mixture.axes) == 9
+    assert [len(axes.lines) for axes in mixture.axes] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+    points = plot_corner(attention_network().fit(sample), sample, ["a", "b", "c"])
+    assert len(points.axes) == 10
+    assert [axes.get_xlabel() for axes in points.axes[6:9]] == ["a", "b", "c"]
+
+
+def test_diagonal_of_the_corner_is_the_marginal_density(model_path: Path) -> None:
+    sample = RNG.normal(size=(60, 3))
+    field = load_model(model_path).fit(sample)
+    x, density = plot_corner(field, sample).axes[4].lines[0].get_data()
+    np.testing.assert_allclose(density, np.exp(field.marginal([1]).log_density(np.asarray(x)[:, None])))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_dollars_in_names_are_no_formulas(view: str, tmp_path: Path) -> None:
+    sample = RNG.normal(size=(20, 2))
+    plot(KDE().fit(sample), sample, ["a$^$", "price in $"], tmp_path / "picture.svg", view=view)
+    assert (tmp_path / "picture.svg").exists()
+
+
+def test_outliers_are_the_rows_of_lowest_density() -> None:
+    sample = RNG.normal(size=(50, 2))
+    sample[17] = [9.0, -9.0]
+    below = plot_outliers(KDE().fit(sample), sample, ["a", "b"]).axes[1]
+    labels = [label.get_text() for label in below.get_yticklabels()]
+    assert labels[0] == "row 17"
+    assert len(labels) == 10
+
+
+def test_a_wild_value_does_not_hide_the_others() -> None:
+    sample = np.vstack([RNG.normal(size=(99, 2)), [[1e9, 0.0]]])
+    axes = plot_density(KDE().fit(sample), sample).axes[0]
+    assert np.ptp(axes.get_xlim()) < 20
+    assert axes.get_title(loc="left") == "outside the picture: 1 of 100 rows"
+
+
+def test_a_far_cluster_is_no_wild_value() -> None:
+    sample = np.concatenate([RNG.normal(size=(95, 1)), 1e3 + RNG.normal(size=(5, 1))])
+    axes = plot_density(KDE().fit(sample), sample).axes[0]
+    assert axes.get_xlim()[1] > 1e3
+    assert axes.get_title(loc="left") == ""
+
+
+def test_unknown_view_is_refused() -> None:
+    sample = SAMPLES["one column"]
+    with pytest.raises(DataError, match="view='cube' is unknown"):
+        plot(KDE().fit(sample), sample, view="cube")
+
+
+def test_arrows_point_to_the_mode_of_a_gaussian_on_the_page() -> None:
+    sample = np.random.default_rng(1).normal(size=(2000, 2)) * [1.0, 1000.0]
+    figure = plot_density(KDE("scott").fit(sample), sample)
+    (quiver,) = [c for c in figure.axes[0].collections if type(c).__name__ == "Quiver"]
+    start = quiver.get_offsets() / np.ptp(sample, axis=0)
+    arrow = np.column_stack([quiver.U, quiver.V])
+    cosine = -(start * arrow).sum(1) / np.linalg.norm(start, axis=1) / np.linalg.norm(arrow, axis=1)
+    far = np.linalg.norm(start, axis=1) > 0.15  # about one standard deviation
+    assert far.sum() > 10
+    assert np.quantile(cosine[far], 0.1) > 0.8
+
+
+def test_unknown_picture_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = SAMPLES["one column"]
+    field = KDE().fit(sample)
+    monkeypatch.setattr(KDEField, "_estimate", pytest.fail)  # it is refused before the work
+    with pytest.raises(DataError, match="pictures end in"):
+        plot_density(field, sample, path=tmp_path / "picture.gif")
