@@ -1,5 +1,6 @@
 """What tests share: samples, small random networks, files of the command line, comparisons."""
 
+import dataclasses
 import math
 import warnings
 from pathlib import Path
@@ -10,18 +11,44 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from discoformer.baselines.kde import KDE
 from discoformer.columns.bounds import FREE
 from discoformer.columns.fitting import FitRecipe
-from discoformer.core.fields import Estimate, PointDensity
+from discoformer.core.fields import Estimate, Method, PointDensity
 from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import SupportWarning
+from discoformer.functionals import (
+    entropy,
+    fisher_information,
+    jensen_shannon,
+    kl_divergence,
+    mutual_information,
+    relative_fisher_information,
+)
 from discoformer.models.attention.core import AttentionConfig, AttentionCore
 from discoformer.models.mixture.core import MixtureConfig, MixtureCore
 from discoformer.models.mixture.network import MixtureNetwork
 from discoformer.models.mixture.stack import Stack
 from discoformer.models.network import Network
 from discoformer.models.registry import build_network, load_model
-from discoformer.priors import GMMPrior
+from discoformer.priors import (
+    Affine,
+    Banana,
+    Distribution,
+    Family,
+    GMMPrior,
+    Laplace,
+    LocationScaleMixture,
+    Logistic,
+    Normal,
+    Quartic,
+    Rotated,
+    Skew,
+    StudentT,
+    Warp,
+    gaussian,
+    random_rotations,
+)
 
 F64 = torch.float64
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -65,6 +92,76 @@ def uneven_sample(n: int = 120, d: int = 3, seed: int = 0) -> Tensor:
     return points * torch.tensor([1.0, 0.1, 20.0]) + torch.tensor([0.0, 0.0, 2000.0])
 
 
+def random_covariance(dim: int, seed: int = 0) -> Tensor:
+    root = normal(dim, dim, seed=seed)
+    return root @ root.mT / dim + 0.5 * torch.eye(dim, dtype=F64)
+
+
+# -- distributions ----------------------------------------------------------------------------
+
+FAMILIES: dict[str, Family] = {
+    "normal": Normal(),
+    "laplace": Laplace(),
+    "logistic": Logistic(),
+    "student_t": StudentT(3.5),
+    "quartic": Quartic(),
+}
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def family_mixture(
+    dim: int, family: Family, rotated: bool, batch: int = 3, k: int = 4
+) -> LocationScaleMixture:
+    """Batch of mixtures with random parameters."""
+    g = seeded(dim)
+    return LocationScaleMixture(
+        weights=torch.rand(batch, k, generator=g, dtype=F64) + 0.2,
+        means=torch.randn(batch, k, dim, generator=g, dtype=F64),
+        std=torch.rand(batch, k, dim, generator=g, dtype=F64) + 0.4,
+        rotation=random_rotations((batch, k), dim, g, F64) if rotated else None,
+        family=family,
+    )
+
+
+def random_warps(dim: int, batch: int = 3) -> dict[str, Warp]:
+    """A batch of each kind of warp."""
+    g = seeded(dim)
+    found: dict[str, Warp] = {
+        "skew": Skew(
+            torch.randn(batch, dim, generator=g, dtype=F64) * 0.5,
+            torch.rand(batch, dim, generator=g, dtype=F64) + 0.5,
+        ),
+        "rotated": Rotated(random_rotations((batch,), dim, g, F64)),
+        "affine": Affine(
+            torch.rand(batch, dim, generator=g, dtype=F64) + 0.3,
+            torch.randn(batch, dim, generator=g, dtype=F64),
+        ),
+    }
+    if dim > 1:
+        found["banana"] = Banana(
+            torch.linspace(-0.5, 0.6, batch, dtype=F64),
+            torch.linspace(0.8, 1.2, batch, dtype=F64),
+            dim - 1,
+            0,
+        )
+    return found
+
+
+def choose(value: Any, index: int) -> Any:
+    """Member ``index`` of a batched distribution or warp."""
+    if isinstance(value, Tensor):
+        return value[index]
+    if isinstance(value, tuple):
+        return tuple(choose(part, index) for part in value)
+    if isinstance(value, Distribution | Warp):
+        parts = {f.name: choose(getattr(value, f.name), index) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
+        return type(value)(**parts)
+    return value
+
+
 # -- networks ---------------------------------------------------------------------------------
 
 
@@ -106,6 +203,15 @@ def parameters(field: Pushforward) -> tuple[Tensor, Tensor, Tensor]:
     (frame,) = field.transforms
     moved = field.base.transform(frame.inverse, frame.center)
     return moved.log_weight.exp(), moved.mean, moved.covariance
+
+
+class MaximumLikelihood(Method):
+    """The Gaussian with the mean and covariance of the sample."""
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
+        mean = context.mean(-2)
+        centered = context - mean.unsqueeze(-2)
+        return gaussian(mean, centered.mT @ centered / context.shape[-2])
 
 
 # -- fields that can be exported --------------------------------------------------------------
@@ -157,11 +263,30 @@ def assert_relative(answer: Estimate[Tensor], expected: Estimate[Tensor], tolera
         assert (difference <= tolerance * size).all(), difference / size
 
 
+def within(result: tuple[Any, Any], truth: float, errors: float = 4) -> bool:
+    """Whether a value with its standard error is a few errors from the truth, at most."""
+    value, error = (float(v) for v in result)
+    return abs(value - truth) < errors * error
+
+
 def fit_quietly(method: Any, *arguments: Any, **options: Any) -> Any:
     """``method.fit(...)`` without a word about columns that are left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)
         return method.fit(*arguments, **options)
+
+
+# -- functionals ------------------------------------------------------------------------------
+
+FUNCTIONALS = {
+    "entropy": lambda x, y: entropy(x, KDE()),
+    "fisher": lambda x, y: fisher_information(x, KDE()),
+    "kl": lambda x, y: kl_divergence(x, y, KDE()),
+    "rfi": lambda x, y: relative_fisher_information(x, y, KDE()),
+    "js": lambda x, y: jensen_shannon(x, y, KDE()),
+    "mi": lambda x, y: mutual_information(x, y, KDE()),
+}
+"""Of two samples, by kernel density estimates."""
 
 
 # -- the command line -------------------------------------------------------------------------

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from discoformer import methods as resolve
+from discoformer import RangeWarning, SupportWarning, methods
 from discoformer.cli import main
-from discoformer.columns.support import SupportWarning
-from discoformer.methods import RangeWarning
 from discoformer.models import registry
 
 ROOT = Path(__file__).parent.parent
@@ -27,11 +25,11 @@ def shipped(model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return
     monkeypatch.setattr(registry, "_weights_folder", lambda: tmp_path / "weights")
     registry._registry.cache_clear()
-    resolve._load.cache_clear()
+    methods._load.cache_clear()
     registry.register("default", model_path)
     yield
     registry._registry.cache_clear()
-    resolve._load.cache_clear()
+    methods._load.cache_clear()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -1,8 +1,5 @@
 """Relative score error against seconds, for every method that gives a score.
 
-    python paper/benchmarks/accuracy_time.py
-    python paper/benchmarks/accuracy_time.py --quick
-
 The benchmark of random Gaussian mixtures, k = 1..10 modes in turn, n from 2^8 to 2^14, d = 2 and 10: the
 error is pooled over the data sets, the seconds are the mean of fitting and answering at all points, in one
 process after a warm-up.  The paper's core, which is quadratic in n, stops at the largest n it was trained on.
@@ -19,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from scaling import ATTENTION, BIC, MIXTURE, MODEL, OURS, available, find
+from fresh_scaling import ATTENTION, BIC, MIXTURE, MODEL, OURS, find
+from scaling import available
 
 from discoformer.core.fields import Method
 from discoformer_paper.harness.benchmark import Session, benchmark, unfinished

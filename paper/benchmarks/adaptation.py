@@ -1,9 +1,6 @@
 """Test-time training: a few steps on the sample itself, without labels, change of the score error.
 
-    python paper/benchmarks/adaptation.py                   # attention-d2, mixture and mixture-gmm
     python paper/benchmarks/adaptation.py --model mixture   # one of them, or a path to weights
-    python paper/benchmarks/adaptation.py --first 20        # on other data sets than the tables'
-    python paper/benchmarks/adaptation.py --quick
 
 The paper's core takes 4 steps on the consistency of its two heads (`adapt_consistency`), on Laplace and
 Student-t samples as in the paper.  A mixture network, whose score is consistent by construction, takes 8

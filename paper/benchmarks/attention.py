@@ -1,9 +1,6 @@
 """The paper's core on the paper's benchmark, mixtures with diagonal covariances, against Scott's KDE.
 
-    python paper/benchmarks/attention.py                      # d = 1, 2, 3, 10; n = 256, 1024, 4096
     python paper/benchmarks/attention.py --dims 2 --model runs/attention-d2/weights.safetensors
-    python paper/benchmarks/attention.py --first 20           # on other data sets than the tables'
-    python paper/benchmarks/attention.py --quick
 
 Network `attention-d<d>`, relative score error pooled over data sets with 1 to 10 modes in turn, and mean
 squared error of the log density, both at the sample points.  Bars: at most 0.35 of the kernel density's

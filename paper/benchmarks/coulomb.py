@@ -1,8 +1,5 @@
 """Coulomb collisions of 20,000 particles: memory of ten steps, and time against a plain numpy pair loop.
 
-    python paper/benchmarks/coulomb.py
-    python paper/benchmarks/coulomb.py --quick
-
 Memory is the peak resident size of a fresh process that runs ten steps, imports and score oracle
 included.  The numpy loop goes over the particles and sums the pairs of each in whole-array operations;
 it is timed on the first rows of the sum and extrapolated to all n, since every row costs the same.  Both

@@ -1,9 +1,5 @@
 """One set of weights in many dimensions: random Gaussian mixtures with d = 16 to 100 at n = 2048.
 
-    python paper/benchmarks/dimensions.py
-    python paper/benchmarks/dimensions.py --first 20      # on other data sets than the tables'
-    python paper/benchmarks/dimensions.py --quick
-
 `dimensions`: relative score error (%) at the sample points, k = 1..10 in turn; diagonal covariances for
 d = 16, 20, 32, 64 (bar: below every rival) and rotated ones for d = 32 (bar: below both BIC mixtures).
 

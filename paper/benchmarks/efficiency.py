@@ -1,8 +1,5 @@
 """How much of `encode` and `read` is matrix products, how fast those are, and how long a first answer takes.
 
-    python paper/benchmarks/efficiency.py
-    python paper/benchmarks/efficiency.py --quick
-
 Every matrix product of one `encode` and one `read` is noted with its shapes, strides and types, and then
 exactly those products are timed alone, on other numbers: by threads inside of each product and by threads
 that take products in turn, whichever is faster.  The fraction is their time over the time of the whole.

@@ -1,8 +1,5 @@
 """Few rows per column: is whitening by a covariance of so few rows worth it?
 
-    python paper/benchmarks/few_rows.py                  # the table that `support.ROWS_PER_COLUMN` comes from
-    python paper/benchmarks/few_rows.py --quick          # one dimension, two data sets
-
 Log density of fresh points, in nats below the truth, under the model as it is and under
 `Method.for_few_rows` (the same networks on standardized points).  Mixtures of one, two and four Gaussians,
 seeds of validation: with rotated covariances, with diagonal ones, and the rotated ones with columns mixed

@@ -1,11 +1,8 @@
 """Random Gaussian mixtures: relative score error (%) against the best rival, and the paper's large-n table.
 
-    python paper/benchmarks/gmm.py                    # all three tables
     python paper/benchmarks/gmm.py --table rotated    # rotated covariances, d = 1, 2, 3, 5, 10
     python paper/benchmarks/gmm.py --table diagonal   # diagonal covariances, d = 2, 10
     python paper/benchmarks/gmm.py --table large-n    # diagonal, n up to 2^17, as a ratio to Scott's KDE
-    python paper/benchmarks/gmm.py --first 20         # on other data sets than the tables'
-    python paper/benchmarks/gmm.py --quick            # a few seconds
 
 Means uniform in [-3, 3]^d, standard deviations uniform in [0.2, 1], equal weights, k = 1..10 in turn.
 Errors are pooled over the data sets and taken at the sample points; in the large-n table, for n >= 2^16,

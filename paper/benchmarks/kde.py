@@ -1,8 +1,5 @@
 """Speed and memory of the kernel density estimate against scipy's and scikit-learn's.
 
-    python paper/benchmarks/kde.py            # the full table and the memory of a large estimate
-    python paper/benchmarks/kde.py --quick    # small sizes, a few seconds, to see that it runs
-
 Ours is timed for log density AND score, the others for the log density alone, all in float64 and in
 one run, after one warm-up call, best of a few repeats.  scipy is timed twice: `evaluate` (the
 density, which underflows to zero far out) and `logpdf` (the log density, as ours).  Memory is the

@@ -1,8 +1,6 @@
 """Laws of densities and scores, in float64: equivariance, integral one, score = gradient.
 
-    python paper/benchmarks/laws.py                      # the default, and `mixture` for exactness
     python paper/benchmarks/laws.py --model runs/x/weights.safetensors --exact runs/x/weights.safetensors
-    python paper/benchmarks/laws.py --quick
 
 `laws_equivariance`: the paper's Table 1, relative mean squared error averaged over 50 trials, of log
 density and score, and the worst relative root mean square.  A trial draws a Gaussian mixture with rotated

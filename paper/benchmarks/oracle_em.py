@@ -1,8 +1,5 @@
 """How much less error than a BIC mixture is possible?  Maximum likelihood that is told the truth.
 
-    python paper/benchmarks/oracle_em.py
-    python paper/benchmarks/oracle_em.py --quick
-
 Diagonal Gaussian mixtures as in gmm.py and dimensions.py, whose best rival is scikit-learn's diagonal
 mixture by BIC.  The oracle is the same expectation-maximization with the true number of components,
 started at the true means, scales and weights: what is left of its error is that of maximum likelihood

@@ -1,8 +1,5 @@
 """Time and peak memory of a sample that is streamed from disk: fit, and answers at all its rows to a file.
 
-    python paper/benchmarks/out_of_core.py            # 10^6, 3 * 10^6 and 10^7 rows of 4 columns, float32
-    python paper/benchmarks/out_of_core.py --quick    # small sizes, to see that it runs
-
 Each size is one fresh process that reads an npy file of float32 points, drawn from a mixture of five
 Gaussians, fits the model to it by passes over the file, and writes log density and score of every row to
 another npy file.  Its peak resident memory counts imports; pages of the files that the system keeps
@@ -20,28 +17,18 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import tempfile
-import time
-import warnings
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from discoformer import DiScoFormer
-from discoformer.api.answers import answers
-from discoformer.data.writer import table_writer
-from discoformer.methods import RangeWarning
-from discoformer.scale.opening import open_source
-from discoformer_paper.harness.memory import peak_gigabytes
+from discoformer_paper.harness.benchmark import Session, benchmark, run_fresh, unfinished
 
-if TYPE_CHECKING:
-    from discoformer_paper.harness.benchmark import Session
-
+TASK = Path(__file__).with_name("fresh_out_of_core.py")
 HEADER = ["model", "rows", "columns", "threads", "kind", "fit_s", "read_s", "peak_gb"]
 KEYS, VALUES = ("model", "columns", "threads", "rows"), ("fit", "read", "peak")
 FAR, BAR_GB = 10**8, 3.0
@@ -74,32 +61,12 @@ def generate(path: Path, rows: int, columns: int) -> None:
 
 def measure(model: str, rows: int, columns: int, folder: Path) -> dict[str, float]:
     """Generate a file, and stream it in a fresh process."""
-    from discoformer_paper.harness.benchmark import run_fresh
-
     path = folder / "points.npy"
     generate(path, rows, columns)
-    told = run_fresh(__file__, "--stream", model, str(path))
+    told = run_fresh(str(TASK), model, str(path))
     path.unlink()
     found: dict[str, float] = json.loads(told.splitlines()[-1])
     return found
-
-
-def stream(model: str, path: Path) -> None:
-    """What the fresh process does."""
-    start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RangeWarning)
-        est = DiScoFormer(model=model, verbose=True).fit(path)
-    fitted = time.perf_counter()
-    source = open_source(path, show=True)
-    out = path.with_name("answers.npy")
-    names = [f"c{j}" for j in range(2 * source.dim + 1)]
-    with table_writer(out, ".npy", names, source.rows or 0) as write:
-        for chunk, (log_density, score) in answers(est.field_, source):
-            write(np.column_stack([chunk.numpy(), log_density.numpy(), score.numpy()]))
-    read = time.perf_counter()
-    out.unlink()
-    print(json.dumps({"fit": fitted - start, "read": read - fitted, "peak": peak_gigabytes()}))
 
 
 def extrapolate(runs: list[Run]) -> tuple[Run, dict[str, float]]:
@@ -117,10 +84,11 @@ def extrapolate(runs: list[Run]) -> tuple[Run, dict[str, float]]:
     return Run(FAR, seconds["fit"], seconds["read"], peak), slopes
 
 
-def table(run: Session, args: Namespace) -> None:
-    """Measure three sizes, extrapolate, and write the table."""
-    from discoformer_paper.harness.benchmark import unfinished
+ROWS = {"type": int, "default": 10**7, "help": "of the largest size (default: 10^7)"}
 
+
+@benchmark(__doc__, options={"--rows": ROWS, "--columns": {"type": int, "default": 4}})
+def main(run: Session, args: Namespace) -> None:
     largest = 20_000 if args.quick else args.rows
     threads = torch.get_num_threads()
     runs = []
@@ -132,7 +100,6 @@ def table(run: Session, args: Namespace) -> None:
             key = (run.ours.identity, args.columns, threads, rows)
             found = ledger.recall(key, partial(measure, args.model, rows, args.columns, Path(folder)))
             runs.append(Run(rows, **found))
-            print(f"{rows} rows: {runs[-1].fit:.1f} s fit, {runs[-1].read:.1f} s read", file=sys.stderr)
         far, slopes = extrapolate(runs)
         kinds = [(measured, "measured") for measured in runs]
         if not args.quick:  # small sizes do not fill a chunk, and say nothing of large ones
@@ -146,17 +113,5 @@ def table(run: Session, args: Namespace) -> None:
         run.finish("out_of_core", HEADER, lines, by_model=False)
 
 
-def main(argv: Any = None) -> int:
-    # Not above: what the fresh process does not need would count as its memory.
-    from discoformer_paper.harness.benchmark import benchmark
-
-    rows = {"type": int, "default": 10**7, "help": "of the largest size (default: 10^7)"}
-    options = {"--rows": rows, "--columns": {"type": int, "default": 4}}
-    return benchmark(__doc__, options=options)(table)(argv)
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--stream"]:
-        stream(sys.argv[2], Path(sys.argv[3]))
-        raise SystemExit
     raise SystemExit(main())

@@ -1,8 +1,5 @@
 """Real data that ships with scikit-learn: log-likelihood per row, held out in 5-fold cross-validation.
 
-    python paper/benchmarks/real_data.py            # all data sets, all rivals, and a neural spline flow
-    python paper/benchmarks/real_data.py --quick    # iris, without the flow
-
 `discoformer.data.datasets` says which columns are used, `discoformer.evaluation.held_out` how rows are
 held out.  Folds and split are those of `discoformer compare NAME`, so the numbers are those it prints.
 Bar: the model is better than every rival on every data set.  Its lead over the best of them has the standard

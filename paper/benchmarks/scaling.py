@@ -1,8 +1,5 @@
 """Time and peak memory against the number of points n, for ours and for what people use instead.
 
-    python paper/benchmarks/scaling.py
-    python paper/benchmarks/scaling.py --quick
-
 A task is to fit a sample of n points, drawn from a mixture of five Gaussians, and to answer at all of them.
 Ours give log density and score, as do our chunked kernel density estimate, the same estimate as one call of
 torch's fused attention (whose log-normalizer is the log density) and scikit-learn's mixtures (1 to 20
@@ -16,8 +13,8 @@ point by itself are then measured at some of the points, times the ratio (kind "
 extrapolated by their slope (kind "slope"; 2 is taken where one size alone is measured).  The model has a cap
 of its own, twice its bar.  Only full measurements have a memory.
 
-Measurements are kept in results/scaling_unfinished.csv as they are made, so an interrupted run goes on where
-it stopped; the file goes when the table is written: results/scaling.csv, and docs/images/scaling.png.
+Measurements are kept in results/scaling_unfinished.csv as they are made, so an interrupted run continues
+where it stopped; the file goes when the table is written: results/scaling.csv, and docs/images/scaling.png.
 
 Bars for the model: the largest n in d = 10 within 60 s and 4 GB; slope of time from the middle of the range
 on at most 1.1; at n = 2^17 50 times faster than our kernel estimate, 500 times faster than scipy's, for the
@@ -28,8 +25,6 @@ from __future__ import annotations
 
 import math
 import subprocess
-import sys
-import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -37,33 +32,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
+from fresh_scaling import ATTENTION, BIC, FFT, FUSED, MIXTURE, MODEL, OURS, SCIPY, TREE, measure
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Method
 from discoformer.models.registry import list_models
-from discoformer.priors import GMMPrior
 from discoformer_paper.harness import summary
 from discoformer_paper.harness.benchmark import Session, benchmark, run_fresh, unfinished
-from discoformer_paper.harness.contestants import CORE_NAME, rival
+from discoformer_paper.harness.contestants import CORE_NAME
 from discoformer_paper.harness.figures import finish, panels
 from discoformer_paper.harness.ledger import Ledger
-from discoformer_paper.harness.memory import peak_gigabytes
-from discoformer_paper.harness.problems import SEED
 
+TASK = Path(__file__).with_name("fresh_scaling.py")
 BAR_SECONDS, BAR_GB, BAR_SLOPE, BAR_KDE, BAR_SCIPY = 60.0, 4.0, 1.1, 50.0, 500.0
-MODEL, MIXTURE, ATTENTION = "model", "mixture", "attention"
-OURS, FUSED, BIC = "kde, chunked", "kde, fused attention", "sklearn GMM-BIC"
-SCIPY, TREE, FFT = "scipy gaussian_kde", "sklearn KernelDensity", "KDEpy FFTKDE"
 NAMES = (MODEL, MIXTURE, ATTENTION, OURS, FUSED, SCIPY, TREE, FFT, BIC)
 POINTWISE = {OURS, FUSED, SCIPY, TREE}  # every point costs the same, whatever the others
-REPEATS = 3  # of measurements below a second
 START = 30.0  # seconds for imports, data and warm-up of a fresh process
 LEAST_ROWS = 256  # to judge a method by that answers each point by itself
-
 KEYS, VALUES = ("model", "threads", "method", "d", "n", "rows"), ("seconds", "GB")
-Answer = Callable[[np.ndarray], object]
 Measure = Callable[[str, int, int, int], tuple[float, float]]  # of a name, n, d and rows
 
 
@@ -78,71 +64,6 @@ class Line(NamedTuple):
     kind: str
 
 
-def fit_attention_kde(points: np.ndarray) -> Answer:
-    """A Gaussian kernel estimate with Scott's rule: softmax attention of [y, 1] to [x, -|x|^2 / 2]."""
-    n, d = points.shape
-    context = torch.from_numpy(points)
-    center, bandwidth = context.mean(0), context.std(0) * n ** (-1 / (d + 4))
-    x = (context - center) / bandwidth
-    keys = torch.cat([x, -0.5 * x.square().sum(-1, keepdim=True)], -1)[None, None]
-    values = torch.cat([x, torch.zeros_like(x[:, :1])], -1)[None, None]
-    constant = math.log(n) + 0.5 * d * math.log(2 * math.pi) + float(bandwidth.log().sum())
-
-    def answer(queries: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        y = (torch.from_numpy(queries) - center) / bandwidth
-        lifted = torch.cat([y, torch.ones_like(y[:, :1])], -1)[None, None]
-        mean, normalizer = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            lifted, keys, values, scale=1.0
-        )
-        log_density = normalizer[0, 0] - 0.5 * y.square().sum(-1) - constant
-        return log_density, (mean[0, 0, :, :-1] - y) / bandwidth
-
-    return answer
-
-
-def fit_scipy(points: np.ndarray) -> Answer:
-    from scipy.stats import gaussian_kde
-
-    kde = gaussian_kde(points.T)
-    return lambda queries: kde.evaluate(queries.T)
-
-
-def fit_tree(points: np.ndarray) -> Answer:
-    """Its "scott" ignores the scale of the data, so columns are standardized first."""
-    from sklearn.neighbors import KernelDensity
-
-    scale = points.std(0)
-    kde = KernelDensity(bandwidth="scott").fit(points / scale)
-    return lambda queries: kde.score_samples(queries / scale)
-
-
-def fit_fft(points: np.ndarray) -> Answer:
-    from KDEpy import FFTKDE
-    from scipy.interpolate import RegularGridInterpolator
-
-    (n, d), scale, cells = points.shape, points.std(0), 512
-    grid, density = FFTKDE(bw=n ** (-1 / (d + 4))).fit(points / scale).evaluate((cells,) * d)
-    axes = [np.unique(column) for column in grid.reshape(len(density), d).T]
-    table = RegularGridInterpolator(axes, density.reshape((cells,) * d))
-    return lambda queries: table(queries / scale)
-
-
-def spine(method: Method) -> Callable[[np.ndarray], Answer]:
-    return lambda points: method.fit(points).estimate
-
-
-def find(name: str, model: str, dim: int) -> Method | None:
-    """The method of this package behind a name, if it is one; `DataError` if it is not there."""
-    names = {
-        MODEL: model,
-        MIXTURE: MIXTURE,
-        ATTENTION: f"{CORE_NAME}{dim}",
-        OURS: "kde-scott",
-        BIC: "gmm-full",
-    }
-    return rival(names[name]).method if name in names else None
-
-
 def available(name: str, dim: int) -> bool:
     """Whether a method can be measured in this dimension; if not, why not."""
     if name == FFT and (dim > 2 or find_spec("KDEpy") is None):
@@ -154,36 +75,13 @@ def available(name: str, dim: int) -> bool:
     return True
 
 
-def measure(model: str, name: str, size: int, dim: int, rows: int) -> tuple[float, float]:
-    """Seconds to fit and to answer at all points, judged by the first rows, and peak gigabytes."""
-    generator = torch.Generator().manual_seed(SEED)
-    prior = GMMPrior(modes=(5, 5), weights="equal")
-    points = prior.draw(1, dim, generator, dtype=torch.float64).sample(size, generator)[0].numpy()
-    method = find(name, model, dim)
-    others = {FUSED: fit_attention_kde, SCIPY: fit_scipy, TREE: fit_tree, FFT: fit_fft}
-    fit = others[name] if method is None else spine(method)
-    best = math.inf
-    with torch.no_grad():
-        fit(points[:512])(points[:64])  # warm-up: imports, weights, threads
-        for _ in range(REPEATS):
-            start = time.perf_counter()
-            answer = fit(points)
-            fitted = time.perf_counter() - start
-            answer(points[:rows])
-            answered = time.perf_counter() - start - fitted
-            best = min(best, fitted + answered * size / rows)
-            if fitted + answered > 1:
-                break
-    return best, peak_gigabytes()
-
-
 def measure_in_fresh_process(
     model: str, limit: float, name: str, size: int, dim: int, rows: int
 ) -> tuple[float, float]:
     """Infinity if it is stopped after the limit; NaN where it fails, for want of memory or otherwise."""
     task = [name, model, *map(str, (size, dim, rows))]
     try:
-        told = run_fresh(__file__, "--measure", *task, timeout=limit)
+        told = run_fresh(str(TASK), *task, timeout=limit)
     except subprocess.TimeoutExpired:
         print(f"{name}, n={size} d={dim}: stopped after {limit:g} s")
         return math.inf, math.nan
@@ -322,8 +220,4 @@ def main(run: Session, args: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--measure"]:
-        task, of_model, *numbers = sys.argv[2:]
-        print(*measure(of_model, task, *map(int, numbers)))
-        raise SystemExit
     raise SystemExit(main())

@@ -1,8 +1,5 @@
 """Time of an answer: encode and read at n = 4096 points in d = 10, against scipy and scikit-learn.
 
-    python paper/benchmarks/timing.py
-    python paper/benchmarks/timing.py --quick
-
 Ours gives log density and score, and is timed with the fit; so is scikit-learn's search for the number of
 components (1 to 20, full covariances, BIC).  scipy's `gaussian_kde` gives the density only, and its fit is
 not counted.  Wall time in one process, best of the repeats after a warm-up; the search runs once.  Bars:

@@ -128,7 +128,7 @@ def error_rows() -> Callable[..., Rows]:
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
-    """Import a benchmark: they are scripts that import one another by name; they leave again after the test."""
+    """Import a benchmark: a script that imports others by name.  All leave again after the test."""
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     yield import_module

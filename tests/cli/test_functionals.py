@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import normal
+from helpers import FUNCTIONALS, normal
 
 from discoformer import SupportWarning
 from discoformer.baselines.kde import KDE
@@ -14,11 +14,6 @@ from discoformer.cli import main
 from discoformer.data.files import Table, write_table
 from discoformer.functionals import (
     entropy,
-    fisher_information,
-    jensen_shannon,
-    kl_divergence,
-    mutual_information,
-    relative_fisher_information,
 )
 
 
@@ -45,16 +40,6 @@ def test_functionals_of_the_columns_that_are_left(
     assert report == expected
     assert printed.err.startswith("discoformer: warning: left out 'sum', 'last' (constant or linear")
     assert printed.err.count("\n") == 1
-
-
-FUNCTIONALS = {
-    "entropy": lambda x, y: entropy(x, KDE()),
-    "fisher": lambda x, y: fisher_information(x, KDE()),
-    "kl": lambda x, y: kl_divergence(x, y, KDE()),
-    "rfi": lambda x, y: relative_fisher_information(x, y, KDE()),
-    "js": lambda x, y: jensen_shannon(x, y, KDE()),
-    "mi": lambda x, y: mutual_information(x, y, KDE()),
-}
 
 
 @pytest.fixture

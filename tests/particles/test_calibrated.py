@@ -29,8 +29,7 @@ def test_calibrated_score_obeys_steins_identity() -> None:
         return torch.cat([torch.ones(1, dtype=y.dtype), y, y.square().sum() * y])
 
     for source in (KDE(), GaussianClosure(), lambda points, time: torch.sin(points)):
-        answer = Calibrated(source).estimate(x, 0.0)
-        _, score = frame.normalize_estimate(answer)
+        score = Calibrated(source).estimate(x, 0.0).score @ frame.inverse.mT
         for y, s in zip(white, score, strict=True):
             gradient = torch.stack([torch.func.jacrev(tests)(point) for point in y]).mean(0)
             moments = torch.stack([tests(point) for point in y]).mT @ s / len(y)

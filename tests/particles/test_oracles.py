@@ -1,12 +1,11 @@
-"""Score oracles: what each is by definition, carried along and calibrated scores, refusals."""
+"""Score oracles: what each is by definition."""
 
 import torch
 from helpers import normal
 
-from discoformer.particles import (
-    Blob,
-    GaussianClosure,
-)
+from discoformer.core.fields import PointDensity
+from discoformer.particles import Blob, GaussianClosure
+from discoformer.particles.oracles import answer_of
 from discoformer.priors import gaussian
 
 
@@ -18,8 +17,10 @@ def test_blob_is_the_gradient_of_its_energy() -> None:
     energy = (torch.logsumexp(-0.5 * squares, 1)).mean()  # up to a constant
     (gradient,) = torch.autograd.grad(energy, x)
     points = x.detach()
-    torch.testing.assert_close(Blob(h).fit(points).score(points), 12 * gradient)
-    assert Blob(h).fit(points).estimate(points).log_density is None
+    field = Blob(h).fit(points)
+    torch.testing.assert_close(field.score(points), 12 * gradient)
+    assert not isinstance(field, PointDensity)
+    assert answer_of(field, points).log_density is None
 
 
 def test_blob_takes_weights() -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers import two_groups
 
+from discoformer.core.checks import DataError
 from discoformer.core.frames import FRAMES
 from discoformer.models.mixture.landmarks import even_ranks
 from discoformer.scale import ranks
@@ -18,7 +19,9 @@ from discoformer.scale.stream import Stream
 
 def test_rows_are_those_that_sorting_would_choose(small_chunks: None) -> None:
     x = torch.from_numpy(two_groups())
-    for name, frame in ((name, kind.fit(x)) for name, kind in FRAMES.items()):
+    with pytest.raises(DataError, match="a canonical frame needs the sample in memory"):
+        Stream(open_source(x.numpy())).evenly("canonical", 600)
+    for name, frame in ((name, kind.fit(x)) for name, kind in FRAMES.items() if name != "canonical"):
         order = frame.normalize(x).norm(dim=-1).argsort()
         chosen = order[even_ranks(5000, 600)]
         found = Stream(open_source(x.numpy())).evenly(name, 600)

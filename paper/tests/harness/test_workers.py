@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky import reusable_executor
 
 from discoformer.core.checks import DataError
 from discoformer_paper.experiments import find
@@ -40,14 +40,12 @@ def test_a_worker_that_cannot_work_says_why(tmp_path: Path) -> None:
         list(measure_on_workers("equivariance", context, [0, 1], 2))
 
 
-
-
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_killed_worker_is_told_in_one_line(tmp_path: Path, model_path: Path) -> None:
     context = find("equivariance").context(tmp_path, Networks(str(model_path)), quick=True, seeds=40)
     answers = measure_on_workers("equivariance", context, list(range(100)), 2)
     next(answers)
-    for pid in list(get_reusable_executor()._processes):
+    for pid in list(reusable_executor._executor._processes):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(DataError, match="a worker was killed"):
         list(answers)

@@ -117,8 +117,7 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> tup
     jobs = list(experiment.run(context))
     ledger = experiment.ledger(context.folder)
     ledger.forget(context.networks.is_stale)
-    missing = _missing(ledger, jobs)
-    before = len(ledger)
+    missing, before = _missing(ledger, jobs), len(ledger)
     whole = context.quick or context.seeds == experiment.seeds
     from_nothing = whole and not before and not context.scratch.exists()
     workers = 1 if experiment.alone else min(workers, max(1, len(missing)))
@@ -128,9 +127,7 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> tup
         if workers == 1:
             fill(ledger, jobs, experiment.name)
         else:
-            answers = _on_workers(experiment, context, jobs, missing, workers)
-            for job, values in track(answers, experiment.name, len(missing)):
-                _keep(ledger, job, values)
+            _fill_on_workers(ledger, experiment, context, jobs, workers)
         shutil.rmtree(context.scratch)
     ledger.arrange(key for job in jobs for key in job.keys)  # workers and new weights mix them
     _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
@@ -144,27 +141,27 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> tup
 def fill(ledger: Ledger, jobs: Sequence[Job], label: str) -> None:
     """Measure the jobs that are missing, in this process."""
     for number in track(_missing(ledger, jobs), label):
-        _keep(ledger, jobs[number], jobs[number].measure())
+        for key, values in zip(jobs[number].keys, jobs[number].measure(), strict=True):
+            if key not in ledger:
+                ledger.add(key, values)
 
 
-def _missing(ledger: Ledger, jobs: Sequence[Job]) -> list[int]:
-    return [number for number, job in enumerate(jobs) if not all(key in ledger for key in job.keys)]
-
-
-def _keep(ledger: Ledger, job: Job, found: Sequence[Values]) -> None:
-    for key, values in zip(job.keys, found, strict=True):
+def _fill_on_workers(
+    ledger: Ledger, experiment: Experiment, context: Context, jobs: Sequence[Job], workers: int
+) -> None:
+    """The same on several processes; an error if a worker found other jobs or networks on the disk."""
+    missing = _missing(ledger, jobs)
+    wanted = {key for number in missing for key in jobs[number].keys}
+    found = measure_on_workers(experiment.name, context, missing, workers)
+    for key, values in track(found, experiment.name, len(wanted), "rows"):
+        if key not in wanted:
+            raise DataError(f"{experiment.name} or its networks have changed since it began: run it again")
         if key not in ledger:
             ledger.add(key, values)
 
 
-def _on_workers(
-    experiment: Experiment, context: Context, jobs: Sequence[Job], numbers: Sequence[int], workers: int
-) -> Iterator[tuple[Job, Sequence[Values]]]:
-    """Jobs and their values; an error if a worker found other jobs or networks on the disk."""
-    for number, keys, values in measure_on_workers(experiment.name, context, numbers, workers):
-        if keys != [list(map(str, key)) for key in jobs[number].keys]:
-            raise DataError(f"{experiment.name} or its networks have changed since it began: run it again")
-        yield jobs[number], values
+def _missing(ledger: Ledger, jobs: Sequence[Job]) -> list[int]:
+    return [number for number, job in enumerate(jobs) if not all(key in ledger for key in job.keys)]
 
 
 def _draw(figure: Callable[[Rows, Context], Figure], rows: Rows, context: Context, path: Path) -> None:

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
@@ -21,25 +21,20 @@ from discoformer.core.checks import DataError
 from discoformer_paper.harness.contestants import Networks
 
 if TYPE_CHECKING:
-    from discoformer_paper.harness.runner import Context, Job
+    from discoformer_paper.harness.runner import Context, Job, Key
 
-__all__ = ["Answer", "measure_on_workers"]
+__all__ = ["measure_on_workers"]
 
 STRETCH = 16  # jobs handed out at a time, at most
 
+Found = list[tuple["Key", Mapping[str, float]]]
 _jobs: dict[str, list[Job]] = {}  # of a worker, under the name of the call
 
 
-class Answer(NamedTuple):
-    """What a worker returns: the number of a job, its keys as text, and its values."""
-
-    number: int
-    keys: list[list[str]]
-    values: Sequence[Mapping[str, float]]
-
-
-def measure_on_workers(name: str, context: Context, numbers: Sequence[int], workers: int) -> Iterator[Answer]:
-    """Measure the jobs with these numbers of an experiment; yields answers as they come.
+def measure_on_workers(
+    name: str, context: Context, numbers: Sequence[int], workers: int
+) -> Iterator[tuple[Key, Mapping[str, float]]]:
+    """Measure the jobs with these numbers of an experiment; yields keys and values as they come.
 
     Every worker has one thread.  An error in one ends all; what was yielded is done.
     """
@@ -47,10 +42,10 @@ def measure_on_workers(name: str, context: Context, numbers: Sequence[int], work
     plain = replace(context, networks=Networks(context.networks.model))  # without what was loaded here
     length = max(1, min(STRETCH, len(numbers) // (4 * workers)))
     stretches = [numbers[start : start + length] for start in range(0, len(numbers), length)]
-    pool = _on_one_thread(min(workers, len(stretches)))
+    tasks = (delayed(_measure)(call, name, plain, stretch) for stretch in stretches)
     try:
-        for answers, error in pool(delayed(_measure)(call, name, plain, part) for part in stretches):
-            yield from answers
+        for found, error in _pool(min(workers, len(stretches)))(tasks):
+            yield from found
             if error is not None:
                 raise error
     except TerminatedWorkerError:
@@ -60,28 +55,27 @@ def measure_on_workers(name: str, context: Context, numbers: Sequence[int], work
         ) from None
 
 
-def _on_one_thread(workers: int) -> Parallel:
+def _pool(workers: int) -> Parallel:
     with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
         return Parallel(return_as="generator_unordered", max_nbytes=None)
 
 
 def _measure(
     call: str, name: str, context: Context, numbers: Sequence[int]
-) -> tuple[list[Answer], DataError | None]:
-    """Answers of a stretch up to the first error, and that error."""
-    answers: list[Answer] = []
+) -> tuple[Found, DataError | None]:
+    """Keys and values of a stretch up to the first error, and that error."""
+    found: Found = []
     try:
         if call not in _jobs:
             from discoformer_paper.experiments import (
-                find,
-            )  # experiments import the runner, which imports this
+                find,  # experiments import the runner, which imports this
+            )
 
             _jobs.clear()
             with redirect_stderr(io.StringIO()):  # what is missing has been said already
                 _jobs[call] = list(find(name).run(context))
-        for number in numbers:
-            job = _jobs[call][number]
-            answers.append(Answer(number, [list(map(str, key)) for key in job.keys], list(job.measure())))
+        for job in (_jobs[call][number] for number in numbers):
+            found += zip(job.keys, job.measure(), strict=True)
     except DataError as error:
-        return answers, error
-    return answers, None
+        return found, error
+    return found, None

@@ -1,0 +1,310 @@
+"""One composition: what is pushed twice is pushed by both, and stays a law of probability in every verb."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from helpers import F64, fit_quietly, mixture_network, normal, random_covariance
+from scipy import integrate, stats
+from torch import Tensor
+
+from discoformer import KDE, DataError, Density, Field, PointDensity
+from discoformer.baselines import SteinGradient
+from discoformer.columns.bounds import FREE, Bound, fit_maps
+from discoformer.columns.fitting import FitRecipe
+from discoformer.core.frames import Whiten
+from discoformer.core.pushforward import PushedDensity, PushedField, Pushforward, on_support, push
+from discoformer.core.transforms import Transform, scaling_frame
+from discoformer.priors import gaussian
+
+BOUNDS: list[Bound] = [(0.0, math.inf), (-1.0, 1.0), FREE, FREE]
+
+
+def table(n: int = 150) -> Tensor:
+    """Four columns: positive, a share, free, and a sum of two of them."""
+    x = normal(n, 3) @ (torch.eye(3, dtype=F64) + 0.5 * normal(3, 3, seed=1))
+    x = torch.stack([x[:, 0].exp(), (0.5 * x[:, 1]).tanh(), x[:, 2] * 20], -1)
+    return torch.cat([x, x[:, :1] + x[:, 2:]], 1)
+
+
+@cache
+def fitted(name: str) -> Pushforward:
+    """Fits to the first three columns, or to all with the sum left out."""
+    method = mixture_network() if name.startswith("mixture") else KDE("scott-full")
+    if name.endswith("left out"):
+        field = fit_quietly(FitRecipe(method, BOUNDS), table())
+    elif name.endswith("bounded"):
+        field = FitRecipe(method, BOUNDS[:3]).fit(table()[:, :3])
+    else:
+        field = push(method.fit(table()[:, :3]), [scaling_frame(torch.zeros(1, 3), 2 * torch.ones(3))])
+    assert isinstance(field, Pushforward)
+    return field
+
+
+NAMES = [f"{base} {kind}" for base in ("mixture", "kernel") for kind in ("plain", "bounded", "left out")]
+each = pytest.mark.parametrize("name", NAMES)
+
+
+def rows(field: Field) -> Tensor:
+    """A few points where the field is defined."""
+    return table()[:6, : field.dim]
+
+
+def maps() -> tuple[list[Transform], list[Transform]]:
+    """Two lists of transforms of two columns; points go through the second first."""
+    x = normal(80, 2).exp()
+    inner: list[Transform] = [Whiten().fit(x.log())]
+    outer: list[Transform] = [
+        scaling_frame(torch.zeros(1, 2, dtype=F64), torch.tensor([2.0, 0.5], dtype=F64)),
+        fit_maps(x, None, [(0.0, math.inf), (0.0, 1e3)]),
+    ]
+    return inner, outer
+
+
+# -- composition ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "kind"),
+    [
+        (KDE().fit(normal(40, 2)), Pushforward),
+        (gaussian(normal(2), random_covariance(2)), PushedDensity),
+        (SteinGradient().fit(normal(40, 2)), PushedField),
+    ],
+)
+def test_what_is_pushed_twice_is_pushed_by_both(base: Field, kind: type[PushedField]) -> None:
+    inner, outer = maps()
+    twice, once = push(push(base, inner), outer), push(base, outer + inner)
+    y = normal(9, 2, seed=3).exp()
+    assert type(twice) is type(once) is kind
+    assert isinstance(twice, PushedField) and isinstance(once, PushedField)
+    assert twice.transforms == once.transforms and not isinstance(twice.base, PushedField)
+    assert torch.equal(twice.score(y), once.score(y))
+    if isinstance(twice, PointDensity) and isinstance(once, PointDensity):
+        assert torch.equal(twice.log_density(y), once.log_density(y))
+        x = y.clone().requires_grad_()
+        log_density, score = once.estimate(x)
+        (gradient,) = torch.autograd.grad(log_density.sum(), x)
+        torch.testing.assert_close(score, gradient, rtol=1e-8, atol=1e-8)
+    assert push(base, []) is base
+
+
+def test_a_score_and_a_density_are_pushed_alike() -> None:
+    class ScoreOnly(Field):
+        dim = 2
+
+        def _score(self, queries: Tensor) -> Tensor:
+            return law.score(queries)
+
+    law = gaussian(normal(2), random_covariance(2))
+    inner, outer = maps()
+    y = normal(9, 2, seed=3).exp()
+    torch.testing.assert_close(push(ScoreOnly(), outer + inner).score(y), push(law, outer + inner).score(y))
+
+
+@each
+def test_three_lines_say_what_a_field_is(name: str) -> None:
+    field = fitted(name)
+    lines = str(field).splitlines()
+    assert len(lines) == 3
+    assert lines[0] == f"Pushforward in {field.dim} column(s)"
+    assert ("mixture of" if name.startswith("mixture") else "kernel density of 150 points") in lines[1]
+    assert ("column 1 in (-1, 1)" in lines[2]) == ("plain" not in name)
+    assert ("left out: column 3" in lines[2]) == ("left out" in name)
+
+
+def test_columns_that_carry_the_density() -> None:
+    field = fitted("mixture left out")
+    assert field.support == [0, 1, 2]
+    inner, columns = on_support(field)
+    assert columns == [0, 1, 2]
+    torch.testing.assert_close(inner.log_density(rows(field)[:, :3]), field.log_density(rows(field)))
+    plain = fitted("mixture bounded")
+    assert on_support(plain) == (plain, [0, 1, 2])
+
+
+# -- one column -------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_quantiles_and_the_distribution_function_are_inverse(name: str, column: int) -> None:
+    margin = fitted(name).marginal([column])
+    shares = torch.tensor([1e-6, 0.01, 0.3, 0.5, 0.9, 1 - 1e-6], dtype=F64)
+    places = margin.quantile(shares)
+    assert places.shape == (6, 1)
+    assert bool((places.diff(dim=0) > 0).all())
+    torch.testing.assert_close(margin.cdf(places), shares, rtol=1e-8, atol=1e-10)
+    x = table()[:20, [column]]
+    torch.testing.assert_close(margin.quantile(margin.cdf(x)), x, rtol=1e-6, atol=1e-8)
+    for wrong in (0.0, 1.0, -0.1, math.nan):
+        with pytest.raises(DataError, match="above 0 and below 1"):
+            margin.quantile([wrong])
+
+
+@each
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_the_distribution_function_is_the_integral_of_the_density(name: str, column: int) -> None:
+    margin = fitted(name).marginal([column])
+    low, high = (float(x) for x in margin.quantile([0.2, 0.7]))
+
+    def density(x: float) -> float:
+        return math.exp(float(margin.log_density(np.array([[x]]))[0]))
+
+    mass, _ = integrate.quad(density, low, high, epsabs=1e-10, epsrel=1e-10, limit=200)
+    assert mass == pytest.approx(0.5, abs=1e-8)
+
+
+@each
+def test_a_bound_is_where_the_mass_ends(name: str) -> None:
+    field = fitted(name)
+    ends = torch.tensor([[-1.5], [-1.0], [1.0], [1.5]], dtype=F64)
+    below = field.marginal([1]).cdf(ends)
+    if "plain" not in name:  # at the bound itself a value stands for those too near to be told from it
+        assert below[0] == below[1] and below[2] == below[3]
+        assert float(below[1]) < 0.01 and float(below[2]) > 0.99
+
+
+# -- draws ------------------------------------------------------------------------------------
+
+
+@each
+def test_draws_stay_within_bounds_and_follow_the_margins(name: str) -> None:
+    field = fitted(name)
+    drawn = field.sample(2000, torch.Generator().manual_seed(0))
+    assert drawn.shape == (2000, field.dim)
+    assert torch.equal(drawn, field.sample(2000, torch.Generator().manual_seed(0)))
+    if "plain" not in name:
+        assert float(drawn[:, 0].min()) > 0
+        assert float(drawn[:, 1].abs().max()) < 1
+    if field.dim == 4:
+        torch.testing.assert_close(drawn[:, 3], drawn[:, 0] + drawn[:, 2], rtol=1e-9, atol=1e-7)
+    for column in range(3):
+        margin = field.marginal([column])
+        below = margin.cdf(drawn[:, [column]])
+        assert stats.kstest(below.numpy(), "uniform").pvalue > 1e-3
+
+
+# -- margins and conditionals -----------------------------------------------------------------
+
+
+@each
+def test_a_margin_of_a_margin_is_a_margin(name: str) -> None:
+    field, x = fitted(name), rows(fitted(name))
+    for columns, then in (([2, 0, 1], [1]), ([0, 2], [1, 0]), ([1, 2], [0])):
+        straight = [columns[c] for c in then]
+        twice, once = field.marginal(columns).marginal(then), field.marginal(straight)
+        for a, b in zip(twice.estimate(x[:, straight]), once.estimate(x[:, straight]), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
+    order = [2, 0, 1]
+    turned = field.marginal(order).log_density(x[:, order])
+    torch.testing.assert_close(turned, field.log_density(x), rtol=1e-9, atol=1e-9)
+
+
+@each
+@pytest.mark.parametrize("given", [[0], [2], [1, 0], [2, 1]])
+def test_conditional_times_marginal_is_the_joint(name: str, given: list[int]) -> None:
+    field = fitted(name)
+    rest = [c for c in range(3) if c not in given]
+    for row in rows(field):
+        marginal = field.marginal(given).log_density(row[None, given])
+        conditional = field.conditional(given, row[given])
+        assert conditional.dim == len(rest)
+        total = marginal + conditional.log_density(row[None, rest])
+        torch.testing.assert_close(total, field.log_density(row[None]), rtol=1e-8, atol=1e-8)
+
+
+@each
+def test_conditioning_twice_is_conditioning_on_both(name: str) -> None:
+    field, row = fitted(name), rows(fitted(name))[0]
+    twice = field.conditional([1], row[[1]]).conditional([0], row[[0]])  # of the columns 0 and 2
+    once = field.conditional([1, 0], row[[1, 0]])
+    y = torch.linspace(-40, 40, 9, dtype=F64).unsqueeze(-1)
+    torch.testing.assert_close(twice.log_density(y), once.log_density(y), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(twice.cdf(y), once.cdf(y), rtol=1e-8, atol=1e-10)
+
+
+@each
+def test_a_margin_is_the_integral_over_the_other_column(name: str) -> None:
+    joint = fitted(name).marginal([0, 2])
+    for value in rows(joint)[:2, :1]:
+        line = torch.linspace(-400, 400, 40001, dtype=F64)
+        points = torch.stack([value.expand_as(line), line], -1)
+        mass = torch.trapezoid(joint.log_density(points).exp(), line)
+        direct = joint.marginal([0]).log_density(value[None]).exp()
+        torch.testing.assert_close(mass, direct[0], rtol=1e-4, atol=1e-8)
+
+
+@each
+def test_wrong_columns_and_values_are_refused(name: str) -> None:
+    field = fitted(name)
+
+    def refused(call: object, message: str) -> None:
+        with pytest.raises(DataError, match=message):
+            call()  # type: ignore[operator]
+
+    wrong: Sequence[Sequence[int]] = ([], [0, 0], [field.dim], [-1])
+    for columns in wrong:
+        refused(lambda c=columns: field.marginal(c), "give distinct numbers")
+        refused(lambda c=columns: field.conditional(c, [0.5] * len(c)), "give distinct numbers")
+    refused(lambda: field.conditional([0, 1, 2], [0.5] * 3), "none is left")
+    refused(lambda: field.conditional([0], [0.5, 0.5]), "expected one for each")
+    refused(lambda: field.conditional([0], ["much"]), "values are not numbers")
+    refused(lambda: field.conditional([0], [math.inf]), "NaN or infinite")
+    refused(lambda: field.cdf(rows(field)), "needs one column")
+    refused(lambda: field.quantile([0.5]), "needs one column")
+    if "plain" not in name:
+        refused(lambda: field.conditional([1], [1.5]), "column 1 cannot be given outside its bounds")
+    if "left out" in name:
+        refused(lambda: field.marginal([3]), "column 3: left out of the fit")
+
+
+# -- linear images ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mixture plain", "kernel plain"])
+def test_a_linear_image_has_the_density_of_the_change_of_variables(name: str) -> None:
+    field = fitted(name)
+    whole: Density = push(field.base, field.transforms[1:])
+    matrix, shift = torch.eye(3, dtype=F64) + 0.3 * normal(3, 3, seed=4), normal(1, 3, seed=5)
+    x = rows(field)
+    moved = whole.transform(matrix, shift).log_density(x @ matrix + shift)
+    torch.testing.assert_close(moved + torch.linalg.slogdet(matrix)[1], whole.log_density(x))
+    part = whole.transform(torch.eye(3, dtype=F64)[:, [2]], torch.zeros(1, 1, dtype=F64))
+    torch.testing.assert_close(part.log_density(x[:, [2]]), whole.marginal([2]).log_density(x[:, [2]]))
+
+
+def test_bounds_have_no_linear_images() -> None:
+    field = fitted("mixture bounded")
+    with pytest.raises(DataError, match="no linear images in closed form"):
+        field.transform(torch.eye(3, dtype=F64), torch.zeros(1, 3, dtype=F64))
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+def test_a_batch_is_a_loop_in_every_verb() -> None:
+    batch = torch.stack([table()[:, :3], table()[:, :3] * torch.tensor([3.0, 0.5, 2.0])])
+    method = FitRecipe(mixture_network(), BOUNDS[:3])
+    whole, shares = method.fit(batch), torch.tensor([0.1, 0.5, 0.9], dtype=F64)
+    assert isinstance(whole, Density)
+    values = batch[:, 0, [1]]
+    for i in range(2):
+        alone = method.fit(batch[i])
+        assert isinstance(alone, Density)
+        x = batch[i, :5]
+        for mine, own in (
+            (whole.log_density(batch[:, :5])[i], alone.log_density(x)),
+            (whole.marginal([2, 1]).score(batch[:, :5, [2, 1]])[i], alone.marginal([2, 1]).score(x[:, [2, 1]])),
+            (
+                whole.conditional([1], values).log_density(batch[:, :5, [0, 2]])[i],
+                alone.conditional([1], values[i]).log_density(x[:, [0, 2]]),
+            ),
+            (whole.marginal([0]).quantile(shares.expand(2, 3))[i], alone.marginal([0]).quantile(shares)),
+            (whole.marginal([0]).cdf(batch[:, :5, :1])[i], alone.marginal([0]).cdf(x[:, :1])),
+        ):
+            torch.testing.assert_close(mine, own, rtol=1e-7, atol=1e-7)
+    assert whole.sample(7).shape == (2, 7, 3)
