@@ -76,6 +76,8 @@ def build_network(core: dict[str, Any], frame: str) -> Network:
     if frame not in FRAMES:
         raise DataError(f"unknown frame {frame!r}: choose one of {', '.join(FRAMES)}")
     try:
+        if kind == "unified":
+            return _build_unified(values, frame)
         return Network(_build_core(kind, values), frame)
     except (TypeError, RuntimeError) as error:  # the latter if there is no memory for such sizes
         raise DataError(f"core {kind!r} cannot be built: {str(error).splitlines()[0]}") from None
@@ -90,7 +92,16 @@ def _build_core(kind: object, values: dict[str, Any]) -> nn.Module:
         from discoformer.models.attention.core import AttentionConfig, AttentionCore
 
         return AttentionCore(AttentionConfig(**values))
-    raise DataError(f"unknown core {kind!r}: choose mixture or attention")
+    raise DataError(f"unknown core {kind!r}: choose unified, mixture or attention")
+
+
+def _build_unified(values: dict[str, Any], frame: str) -> Network:
+    from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+    from discoformer.models.mixture.unified_network import UnifiedNetwork
+
+    if frame != "whiten":
+        raise DataError(f"the unified core works in whitened coordinates: frame {frame!r} must be whiten")
+    return UnifiedNetwork(UnifiedCore(UnifiedConfig(**values)))
 
 
 def save_model(network: Network, card: Card, path: str | Path) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.frames import FRAMES, Frame
-from discoformer.models.mixture.landmarks import POOL, even_ranks, farthest_points
+from discoformer.models.mixture.landmarks import POOL, even_ranks
 from discoformer.models.mixture.sample import FEW, MANY, InMemory
 from discoformer.models.mixture.slots import Slots
 from discoformer.scale.ranks import rows_at_ranks
@@ -88,9 +88,8 @@ class StreamedSample:
         points = self.frame.normalize(self.stream.evenly(self.name, FEW)).to(self.dtype)
         return InMemory(points.unsqueeze(0))
 
-    def landmarks(self, count: int) -> Tensor:
-        pool = self.frame.normalize(self.stream.evenly(self.name, POOL)).to(self.dtype)
-        return farthest_points(pool.unsqueeze(0), count)
+    def pool(self) -> Tensor:
+        return self.frame.normalize(self.stream.evenly(self.name, POOL)).to(self.dtype).unsqueeze(0)
 
     def statistics(self, slots: Slots) -> Tensor:
         sums = self.stream.source.reduce(_Statistics(self.frame, slots), "attending")
