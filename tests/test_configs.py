@@ -24,7 +24,7 @@ def test_recipe_is_named_like_its_file_and_can_be_built(name: str) -> None:
     assert start is None or start in CONFIGS
     build_network(recipe.core, recipe.frame)
     prior_from_config(recipe.prior)
-    assert isinstance(prior_from_config(recipe.validation), GMMPrior)
+    assert all(isinstance(prior_from_config(prior), GMMPrior) for prior in recipe.validations)
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))

@@ -20,6 +20,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
 from discoformer.models.registry import load_model, read_card
 from discoformer.priors import GMMPrior
+from discoformer.training.balance import Balance
 from discoformer.training.checkpoint import save_checkpoint
 from discoformer.training.config import Recipe, load_recipe
 from discoformer.training.loop import ProgressLine, Trainer
@@ -27,6 +28,7 @@ from discoformer.training.loss import Loss, task_loss
 from discoformer.training.tasks import draw_task, step_generator
 
 MIXTURE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 4}
+UNIFIED = {"kind": "unified", "layers": 2, "width": 16, "heads": 2, "slots": 4}
 ATTENTION = {"kind": "attention", "dim": 2, "layers": 1, "width": 16, "heads": 2, "feedforward": 32}
 
 RECIPE = Recipe(
@@ -90,9 +92,11 @@ def test_powers_of_two() -> None:
     assert sizes == {16, 32, 64}
 
 
-@pytest.mark.parametrize("core", [MIXTURE, ATTENTION], ids=["mixture", "attention"])
+@pytest.mark.parametrize("core", [MIXTURE, ATTENTION, UNIFIED], ids=["mixture", "attention", "unified"])
 def test_resumed_run_continues_the_unbroken_one(core: dict[str, object], tmp_path: Path) -> None:
     recipe = replace(RECIPE, core=core, dims=[2], slots=None, refinements=None)
+    if core is UNIFIED:
+        recipe = replace(recipe, loops=(0, 2), axes_off=0.5, balance=True)
     unbroken = Trainer(recipe, tmp_path / "a")
     losses = [float(unbroken.train_step().total.detach()) for _ in range(10)]
     first = Trainer(recipe, tmp_path / "b")
@@ -355,6 +359,7 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--np
 WORKER = """
 import sys, torch
 from pathlib import Path
+from discoformer.training.balance import Balance
 from discoformer.training.config import load_recipe
 from discoformer.training.loop import Trainer
 torch.set_num_threads(1)
@@ -431,3 +436,38 @@ def test_two_processes_resume_on_the_curve_of_an_unbroken_run(tmp_path: Path) ->
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
     log = (tmp_path / "broken" / "tiny" / "log.jsonl").read_text()  # the first rank's alone
     assert [json.loads(line)["step"] for line in log.splitlines()] == [1, 6]
+
+
+def test_the_unified_core_is_reported_with_and_without_axes(tmp_path: Path) -> None:
+    recipe = replace(
+        RECIPE,
+        core=UNIFIED,
+        refinements=None,
+        line_slots=(4, 8),
+        loops=(0, 2),
+        axes_off=0.5,
+        balance=True,
+        hidden_lr=1e-3,
+        validation=[{"name": "gmm", "covariance": kind} for kind in ("diagonal", "rotated")],
+        report_dims=[2],
+        report_sizes=[32],
+    )
+    trainer = Trainer(recipe, tmp_path)
+    for _ in range(3):
+        assert bool(torch.isfinite(trainer.train_step().total.detach()))
+    found = trainer.validate(datasets=1)
+    assert list(found) == [
+        f"{kind} d2 n32{axes}" for kind in ("diagonal", "rotated") for axes in ("", " axes off")
+    ]
+    assert trainer.balance.usual and all(value > 0 for value in trainer.balance.usual.values())
+
+
+def test_balanced_errors_count_alike_whatever_their_size() -> None:
+    balance = Balance()
+    for _ in range(50):
+        for size, error in ((64, 2.0), (4096, 0.02)):
+            found = balance("score", torch.full((4,), error), 2, size)
+            assert float(found) == pytest.approx(1, abs=0.01)
+    assert balance.usual == pytest.approx({"score d2 n64": 2.0, "score d2 n4096": 0.02})
+    balance("score", torch.tensor([torch.nan]), 2, 64)
+    assert balance.usual["score d2 n64"] == pytest.approx(2.0)

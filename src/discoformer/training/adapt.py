@@ -29,6 +29,7 @@ from discoformer.core.checks import DataError, check_context, check_weights
 from discoformer.models.attention.core import AttentionCore, AttentionState
 from discoformer.models.mixture.core import MixtureCore
 from discoformer.models.mixture.folds import by_radius, hold_out
+from discoformer.models.mixture.unified import UnifiedCore
 from discoformer.models.network import Network
 
 __all__ = ["adapt", "adapt_consistency", "adapt_likelihood", "adapt_path", "consistency_loss"]
@@ -189,7 +190,7 @@ def _walk_likelihood(
     network: Network, context: Any, weights: Any, steps: int, lr: float = _LIKELIHOOD_LR, folds: int = _FOLDS
 ) -> Iterator[Network]:
     """One copy, before the first step and after each: it goes on changing."""
-    if not isinstance(_core(network), MixtureCore):
+    if not isinstance(_core(network), MixtureCore | UnifiedCore):
         raise TypeError(f"only the mixture core is normalized, not {type(network.core).__name__}")
     _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)

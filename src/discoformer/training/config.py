@@ -16,7 +16,8 @@ __all__ = ["Recipe", "load_recipe"]
 _SIZE_STEPS = ("log-uniform", "power-of-two")
 _POSITIVE = ("tokens", "max_batch", "steps", "cycles", "lr", "clip")
 _NOT_NEGATIVE = ("fresh", "second", "warmup", "decay", "weight_decay", "seed")
-_SHARES = ("alpha", "average")
+_SHARES = ("alpha", "average", "axes_off")
+_RANGES = {"sizes": 2, "slots": 1, "line_slots": 1, "refinements": 0, "loops": 0}  # and their least values
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class Recipe:
     Attributes
     ----------
     name : names the run's folder and the weights
-    core : keyword values of a core, with ``kind`` "mixture" or "attention"
+    core : keyword values of a core, with ``kind`` "unified", "mixture" or "attention"
     frame : name of the frame the core works in
     prior : keyword values of a prior, with its ``name``
-    validation : keyword values of the prior that reports are made on
+    validation : keyword values of the prior that reports are made on, or a list of them for several
     dims : dimensions, drawn uniformly; repeat one to draw it more often
     sizes : smallest and largest context size n; twice the same for a fixed n.  Where a dimension d is
         drawn for which n < 2d + 2, it is raised to that
@@ -37,7 +38,12 @@ class Recipe:
     tokens : context points in a batch: the batch size is tokens // n, at most ``max_batch``
     fresh, second : fresh draws and draws from a second distribution, as fractions of n, that are
         queries beside the context itself
-    slots, refinements : ranges drawn per batch (mixture core only)
+    slots, refinements : ranges drawn per batch (mixture cores only; the unified one has no refinements)
+    line_slots : the range of slots in one dimension, where margins have many narrow heaps; that of all others
+        by default
+    loops : range drawn per batch of how often the last layer is repeated (unified core only)
+    axes_off : share of the batches in which the axes do not count (unified core only)
+    balance : whether errors count relative to those usual for the dimension and size of their task
     alpha : weight of the log density in the loss alpha * density + (1 - alpha) * score
     steps, warmup, decay : length of the run and of the two ramps of the learning rate, in steps
     cycles : how often the ramps are run through, each time in an equal part of the steps: a run that ended
@@ -64,7 +70,9 @@ class Recipe:
     core: dict[str, Any]
     frame: str
     prior: dict[str, Any]
-    validation: dict[str, Any] = field(default_factory=lambda: {"name": "gmm", "weights": "equal"})
+    validation: dict[str, Any] | list[dict[str, Any]] = field(
+        default_factory=lambda: {"name": "gmm", "weights": "equal"}
+    )
     dims: list[int] = field(default_factory=lambda: [2])
     sizes: tuple[int, int] = (64, 4096)
     size_steps: str = "log-uniform"
@@ -74,6 +82,10 @@ class Recipe:
     second: float = 0.25
     slots: tuple[int, int] | None = None
     refinements: tuple[int, int] | None = None
+    line_slots: tuple[int, int] | None = None
+    loops: tuple[int, int] | None = None
+    axes_off: float = 0.0
+    balance: bool = False
     alpha: float = 1 / 3
     steps: int = 10_000
     warmup: int = 100
@@ -94,6 +106,11 @@ class Recipe:
         _check_numbers(self)
         _check_ranges(self)
         _check_core(self)
+
+    @property
+    def validations(self) -> list[dict[str, Any]]:
+        """The priors that reports are made on, as a list."""
+        return self.validation if isinstance(self.validation, list) else [self.validation]
 
 
 def load_recipe(path: str | Path) -> Recipe:
@@ -116,7 +133,7 @@ def load_recipe(path: str | Path) -> Recipe:
     missing = sorted({"name", "core", "frame", "prior"} - set(values))
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}")
-    for key in ("sizes", "slots", "refinements"):
+    for key in _RANGES:
         if isinstance(values.get(key), list):
             values[key] = tuple(values[key])
     try:
@@ -132,12 +149,17 @@ def _check_kinds(recipe: Recipe) -> None:
             raise DataError(f"{key} = {getattr(recipe, key)!r} is not a word")
     if Path(recipe.name).name != recipe.name or recipe.name in ("", ".."):
         raise DataError(f"name = {recipe.name!r} cannot name a folder")
-    for key in ("core", "prior", "validation"):
-        if not isinstance(getattr(recipe, key), Mapping):
-            raise DataError(f"{key} = {getattr(recipe, key)!r} is not a mapping such as {{key: value}}")
+    mappings = [("core", recipe.core), ("prior", recipe.prior)]
+    for key, found in mappings + [("validation", prior) for prior in recipe.validations]:
+        if not isinstance(found, Mapping):
+            raise DataError(f"{key} = {found!r} is not a mapping such as {{key: value}}")
+    if not recipe.validations:
+        raise DataError("validation = []: give at least one prior to report on")
+    if not isinstance(recipe.balance, bool):
+        raise DataError(f"balance = {recipe.balance!r} is neither true nor false")
     for item in dataclasses.fields(Recipe):
         value = getattr(recipe, item.name)
-        if isinstance(item.default, int) and not _is_whole(value):
+        if _is_whole(item.default) and not _is_whole(value):
             raise DataError(f"{item.name} is not a whole number: {value!r}")
         if isinstance(item.default, float) and not (isinstance(value, float) or _is_whole(value)):
             raise DataError(f"{item.name} is not a number: {value!r} (YAML reads 1.0e-3, but not 1e-3)")
@@ -169,7 +191,7 @@ def _check_numbers(recipe: Recipe) -> None:
 
 def _check_ranges(recipe: Recipe) -> None:
     """Pairs of whole numbers, the smaller one first."""
-    for key, least in (("sizes", 2), ("slots", 1), ("refinements", 0)):
+    for key, least in _RANGES.items():
         pair = getattr(recipe, key)
         if key != "sizes" and pair is None:
             continue
@@ -183,8 +205,13 @@ def _check_ranges(recipe: Recipe) -> None:
 
 
 def _check_core(recipe: Recipe) -> None:
-    """The attention core serves one dimension, and has neither slots nor refinements."""
-    if recipe.core.get("kind") != "attention":
+    """The attention core serves one dimension and has no slots; only the unified one loops and has axes."""
+    kind = recipe.core.get("kind")
+    if kind != "unified" and (recipe.loops is not None or recipe.axes_off):
+        raise DataError(f"loops and axes_off are of the unified core, this core is {kind}")
+    if kind == "unified" and recipe.refinements is not None:
+        raise DataError("refinements are of the mixture core, the unified one has loops")
+    if kind != "attention":
         return
     dims = {*recipe.dims, *(recipe.report_dims or ())}
     if dims != {recipe.core.get("dim")}:
@@ -192,7 +219,7 @@ def _check_core(recipe: Recipe) -> None:
             f"the attention core is for dim {recipe.core.get('dim')!r} only, "
             f"but dims and report_dims have {', '.join(map(str, sorted(dims)))}"
         )
-    if recipe.slots is not None or recipe.refinements is not None:
+    if (recipe.slots, recipe.line_slots, recipe.refinements) != (None, None, None):
         raise DataError("slots and refinements are of the mixture core, this core is attention")
 
 

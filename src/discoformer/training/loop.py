@@ -17,6 +17,7 @@ import math
 import os
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,19 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate
+from discoformer.core.fields import Estimate, Method
+from discoformer.core.frames import Frame
 from discoformer.evaluation.known_truth import gmm_datasets, measure
-from discoformer.models.network import Network
-from discoformer.models.registry import Card, build_network, load_model, save_model
+from discoformer.models.mixture.axes import Axes
+from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.registry import Card, build_network, save_model
 from discoformer.priors import GMMPrior, prior_from_config
+from discoformer.training.balance import Balance
 from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
 from discoformer.training.loss import Loss, task_loss
 from discoformer.training.optimizers import build_optimizers
+from discoformer.training.start import start_from
 from discoformer.training.tasks import Task, draw_task, step_generator
 
 __all__ = ["Trainer", "schedule"]
@@ -78,23 +83,13 @@ class Trainer:
     ) -> None:
         self.recipe, self.folder = recipe, folder
         self.prior = prior_from_config(recipe.prior)
-        validation = prior_from_config(recipe.validation)
-        if not isinstance(validation, GMMPrior):
-            raise DataError("the validation prior must be a GMM prior")
-        self.validation = validation
+        self.validation = [_validation_prior(values) for values in recipe.validations]
         self.device = _own_device() if device is None else _named_device(device)
         self.rank, self.world = _join_processes(self.device)
         torch.manual_seed(recipe.seed)
         self.network = build_network(recipe.core, recipe.frame)
         if recipe.start is not None and not resume:
-            start = load_model(recipe.start, dtype=torch.float32)
-            if not isinstance(start, Network):
-                raise DataError(f"start: {recipe.start} is a stack, name one of its members")
-            try:
-                self.network.core.load_state_dict(start.core.state_dict())
-            except RuntimeError as error:
-                reason = str(error).splitlines()[-1].strip()
-                raise DataError(f"start: {recipe.start} is of another core: {reason}") from None
+            start_from(self.network, recipe.start)
         self.network.to(self.device)
         self.average = copy.deepcopy(self.network).requires_grad_(False).eval()
         self.optimizers = build_optimizers(self.network, recipe)
@@ -102,6 +97,7 @@ class Trainer:
         self.seconds = 0.0
         self.stopping = False
         self.running: dict[str, float] = {}  # running means for the log
+        self.balance = Balance()
         if resume:
             self.resume()
 
@@ -132,15 +128,28 @@ class Trainer:
 
     def loss(self, task: Task) -> Loss:
         """The recipe's loss of the network on a task, in the frame's coordinates."""
-        frame = self.network.frame.fit(task.context)
-        queries = frame.normalize(task.queries)
         size = task.context.shape[-2]
-        estimate = self._forward(task, queries, size)
-        return task_loss(estimate, frame.normalize_estimate(task.truth), size, task.fresh, self.recipe.alpha)
+        if isinstance(self.network, UnifiedNetwork):
+            # Frames in double precision: columns may be all but collinear.
+            frame, axes = self.network.place(task.context.double(), axes=task.axes)
+            inside = _inside(frame, task.to(torch.float64)).to(self.network.dtype)
+            estimate = self._forward_unified(inside, axes)
+        else:
+            inside = _inside(self.network.frame.fit(task.context), task)
+            estimate = self._forward(inside, size)
+        balance = self.balance if self.recipe.balance else None
+        return task_loss(estimate, inside.truth, size, task.fresh, self.recipe.alpha, balance)
 
-    def _forward(self, task: Task, queries: Tensor, size: int) -> Estimate[Tensor]:
+    def _forward_unified(self, task: Task, axes: Axes | None) -> Estimate[Tensor]:
+        axes = None if axes is None else axes.to(task.queries.dtype)
         core: Any = self.network.core
-        context = queries[:, :size]
+        mixture = core.encode(task.context, axes=axes, slots=task.slots, loops=task.loops)
+        estimate: Estimate[Tensor] = core.read(mixture, task.queries)
+        return estimate
+
+    def _forward(self, task: Task, size: int) -> Estimate[Tensor]:
+        core: Any = self.network.core
+        context, queries = task.context, task.queries
         if self.recipe.core["kind"] == "mixture":
             mixture = core.encode(context, slots=task.slots, refinements=task.refinements)
             estimate: Estimate[Tensor] = core.read(mixture, queries)
@@ -211,15 +220,22 @@ class Trainer:
             self.save()
 
     def validate(self, datasets: int = 10, seed: int = 1_000_000) -> dict[str, float]:
-        """Relative score error (%) of the averaged weights on the validation seeds, by (d, n)."""
+        """Relative score error (%) of the averaged weights on the validation seeds, by (d, n).
+
+        With several priors each is named by its covariance; the unified core answers without axes, too.
+        """
         recipe = self.recipe
         network = copy.deepcopy(self.average).to("cpu", torch.float64)
+        methods: dict[str, Method] = {"": network}
+        if isinstance(network, UnifiedNetwork):
+            methods[" axes off"] = UnifiedNetwork(network.core, axes=False)
         errors = {}
-        for dim in recipe.report_dims or sorted(set(recipe.dims)):
-            for size in recipe.report_sizes:
-                data = gmm_datasets(dim, size, datasets, seed, prior=self.validation)
-                result = measure({"network": network}, data)["network"]
-                errors[f"d{dim} n{size}"] = round(100 * result.relative_score, 3)
+        cells = product(self.validation, recipe.report_dims or sorted(set(recipe.dims)), recipe.report_sizes)
+        for prior, dim, size in cells:
+            label = f"{prior.covariance} " if len(self.validation) > 1 else ""
+            data = gmm_datasets(dim, size, datasets, seed, prior=prior)
+            for name, result in measure(methods, data).items():
+                errors[f"{label}d{dim} n{size}{name}"] = round(100 * result.relative_score, 3)
         return errors
 
     def card(self) -> Card:
@@ -237,7 +253,13 @@ class Trainer:
     def save(self) -> None:
         """Write the checkpoint and the averaged weights."""
         recipe = dataclasses.asdict(self.recipe)
-        progress = {"step": self.step, "seconds": self.seconds, "running": self.running, "recipe": recipe}
+        progress = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "running": self.running,
+            "usual": self.balance.usual,
+            "recipe": recipe,
+        }
         save_checkpoint(
             self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizers, progress
         )
@@ -252,6 +274,7 @@ class Trainer:
             progress = load_checkpoint(path, self.network, self.average, self.optimizers)
             self.step, self.seconds = progress["step"], progress["seconds"]
             self.running = progress["running"]
+            self.balance.usual = progress.get("usual", {})  # older checkpoints have none
         except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
@@ -298,6 +321,20 @@ class ProgressLine:
         """End the line."""
         if self.enabled:
             print(file=sys.stderr)
+
+
+def _validation_prior(values: dict[str, Any]) -> GMMPrior:
+    prior = prior_from_config(values)
+    if not isinstance(prior, GMMPrior):
+        raise DataError("the validation prior must be a GMM prior")
+    return prior
+
+
+def _inside(frame: Frame, task: Task) -> Task:
+    """The task in a frame's coordinates."""
+    queries = frame.normalize(task.queries)
+    context = queries[:, : task.context.shape[1]]
+    return task._replace(context=context, queries=queries, truth=frame.normalize_estimate(task.truth))
 
 
 def _own_device() -> torch.device:
