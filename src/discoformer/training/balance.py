@@ -25,6 +25,7 @@ class Balance:
 
     Examples
     --------
+    >>> import torch
     >>> balance = Balance()
     >>> [round(float(balance("score", torch.tensor([e]), dim=2, size=64)), 2) for e in (4.0, 4.0, 0.0)]
     [1.0, 1.0, 0.0]
