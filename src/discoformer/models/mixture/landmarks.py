@@ -106,12 +106,12 @@ def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int], company: i
     The first one of all is the point nearest to the center.
 
     With ``company``, twice as many candidates are sought, and those stand back that are the nearest candidate
-    of fewer points than that, themselves included: a single far row is no landmark while there are others.  Of few points all may be so,
-    and nothing changes.
+    of fewer points than that, themselves included: a single far row is no landmark while there are others.
+    With few points per candidate all may be alone, and nothing changes.
 
     >>> points = torch.tensor([[[0.0], [0.1], [9.0], [-1.0], [-1.1], [1.0], [1.1]]])
     >>> [farthest_in_views([points], [2], company).tolist() for company in (0, 2)]
-    [[[0, 2]], [[0, 6]]]
+    [[[0, 2]], [[0, 4]]]
     """
     chosen: list[Tensor] = []
     for view, count in zip(views, counts, strict=True):
