@@ -172,7 +172,7 @@ def test_each_core_has_its_own_adaptation() -> None:
         chosen = adapt.adapt(network, context, steps=1)
         for one, other in zip(chosen.parameters(), rule(network, context, steps=1).parameters(), strict=True):
             assert torch.equal(one, other)
-    with pytest.raises(TypeError, match="only the mixture core"):
+    with pytest.raises(TypeError, match="only mixture cores"):
         adapt_likelihood(tiny(), context)
     with pytest.raises(DataError, match="at least 2"):
         adapt_likelihood(tiny_mixture(), context, folds=1)

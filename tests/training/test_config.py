@@ -63,6 +63,20 @@ VALUES = {
         ("name: ''", "cannot name a folder"),
         ("name: 3", "name = 3: should be a valid string"),
         ("prior: gmm", "prior = 'gmm': give a mapping such as"),
+        ("validation: gmm", r"validation = 'gmm': give a mapping such as \{key: value\}, or a list of them"),
+        ("validation: []", r"validation = \[\]: give a mapping"),
+        ("validation: [gmm]", r"validation = \['gmm'\]: give a mapping"),
+        ("balance: 1", "balance = 1: give true or false"),
+        ("axes_off: 1.5", "axes_off = 1.5: should be less than or equal to 1"),
+        ("line_slots: [4, 2]", "give the smaller number first"),
+        ("loops: [-1, 2]", "loops.0 = -1: should be greater than or equal to 0"),
+        ("loops: [0, 2]", "loops and axes_off belong to the unified core, this core is mixture"),
+        ("axes_off: 0.5", "loops and axes_off belong to the unified core"),
+        ("{core: {kind: unified}, refinements: [0, 2]}", "the unified core has loops"),
+        (
+            "{core: {kind: attention, dim: 2}, line_slots: [2, 4]}",
+            "slots and refinements belong to the mixture core",
+        ),
         ("{core: {kind: attention, dim: 3}}", r"is for dim 3, but dims and report_dims have \[2\]"),
         (
             "{core: {kind: attention, dim: 2}, slots: [2, 4]}",
@@ -133,7 +147,7 @@ def test_recipe_is_named_like_its_file_and_can_be_built(name: str) -> None:
     assert start is None or start in CONFIGS
     build_network(recipe.core, recipe.frame)
     prior_from_config(recipe.prior)
-    assert isinstance(prior_from_config(recipe.validation), GMMPrior)
+    assert all(isinstance(prior_from_config(prior), GMMPrior) for prior in recipe.validations)
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))

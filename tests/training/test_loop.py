@@ -24,6 +24,7 @@ from discoformer.training.loss import Loss
 from discoformer.training.tasks import draw_task, step_generator
 
 MIXTURE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 4}
+UNIFIED = {"kind": "unified", "layers": 2, "width": 16, "heads": 2, "slots": 4}
 ATTENTION = {"kind": "attention", "dim": 2, "layers": 1, "width": 16, "heads": 2, "feedforward": 32}
 
 RECIPE = Recipe(
@@ -52,9 +53,11 @@ def parameters(trainer: Trainer) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in trainer.network.parameters()])
 
 
-@pytest.mark.parametrize("core", [MIXTURE, ATTENTION], ids=["mixture", "attention"])
+@pytest.mark.parametrize("core", [MIXTURE, ATTENTION, UNIFIED], ids=["mixture", "attention", "unified"])
 def test_resumed_run_continues_the_unbroken_one(core: dict[str, object], tmp_path: Path) -> None:
     recipe = replace(RECIPE, core=core, dims=[2], slots=None, refinements=None)
+    if core is UNIFIED:
+        recipe = replace(recipe, loops=(0, 2), axes_off=0.5, balance=True)
     unbroken = Trainer(recipe, tmp_path / "a")
     losses = [float(unbroken.train_step().total.detach()) for _ in range(10)]
     first = Trainer(recipe, tmp_path / "b")
@@ -339,3 +342,27 @@ def test_two_processes_resume_on_the_curve_of_an_unbroken_run(tmp_path: Path) ->
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
     log = (tmp_path / "broken" / "tiny" / "log.jsonl").read_text()  # the first rank's alone
     assert [json.loads(line)["step"] for line in log.splitlines()] == [1, 6]
+
+
+def test_the_unified_core_is_reported_with_and_without_axes(tmp_path: Path) -> None:
+    recipe = replace(
+        RECIPE,
+        core=UNIFIED,
+        refinements=None,
+        line_slots=(4, 8),
+        loops=(0, 2),
+        axes_off=0.5,
+        balance=True,
+        hidden_lr=1e-3,
+        validation=[{"name": "gmm", "covariance": kind} for kind in ("diagonal", "rotated")],
+        report_dims=[2],
+        report_sizes=[32],
+    )
+    trainer = Trainer(recipe, tmp_path)
+    for _ in range(3):
+        assert bool(torch.isfinite(trainer.train_step().total.detach()))
+    found = trainer.validate(datasets=1)
+    assert list(found) == [
+        f"{kind} d2 n32{axes}" for kind in ("diagonal", "rotated") for axes in ("", " axes off")
+    ]
+    assert trainer.balance.usual and all(value > 0 for value in trainer.balance.usual.values())

@@ -32,6 +32,8 @@ from discoformer.models.attention.network import AttentionNetwork
 from discoformer.models.mixture.core import MixtureConfig, MixtureCore
 from discoformer.models.mixture.network import MixtureNetwork
 from discoformer.models.mixture.stack import Stack
+from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 
 __all__ = [
@@ -93,7 +95,11 @@ def _build(kind: object, values: dict[str, Any], frame: str) -> Network:
         return MixtureNetwork(MixtureCore(MixtureConfig(**values)), frame)
     if kind == "attention":
         return AttentionNetwork(AttentionCore(AttentionConfig(**values)), frame)
-    raise DataError(f"unknown core {kind!r}: choose mixture or attention")
+    if kind == "unified":
+        if frame != "whiten":
+            raise DataError(f"the unified core works in whitened coordinates: frame {frame!r} must be whiten")
+        return UnifiedNetwork(UnifiedCore(UnifiedConfig(**values)))
+    raise DataError(f"unknown core {kind!r}: choose unified, mixture or attention")
 
 
 def save_model(network: Network, card: Card, path: str | Path) -> None:

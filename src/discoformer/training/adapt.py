@@ -29,6 +29,7 @@ from discoformer.core.checks import DataError, check_context, check_weights
 from discoformer.models.attention.core import AttentionCore, AttentionState
 from discoformer.models.mixture.core import MixtureCore
 from discoformer.models.mixture.folds import by_radius, hold_out
+from discoformer.models.mixture.unified import UnifiedCore
 from discoformer.models.network import Network
 
 __all__ = ["adapt", "adapt_consistency", "adapt_likelihood", "adapt_path", "consistency_loss"]
@@ -189,8 +190,8 @@ def _walk_likelihood(
     network: Network, context: Any, weights: Any, steps: int, lr: float = _LIKELIHOOD_LR, folds: int = _FOLDS
 ) -> Iterator[Network]:
     """Yield the same copy before the first step and after each, while it changes."""
-    if not isinstance(_core(network), MixtureCore):
-        raise TypeError(f"only the mixture core is normalized, not {type(network.core).__name__}")
+    if not isinstance(_core(network), MixtureCore | UnifiedCore):
+        raise TypeError(f"only mixture cores are normalized, not {type(network.core).__name__}")
     _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)
     points = check_context(context, min_rows=2 * folds).detach().to(adapted.dtype)

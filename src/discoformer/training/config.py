@@ -16,6 +16,7 @@ from pydantic import (  # noqa: E402
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    PlainValidator,
     PositiveFloat,
     PositiveInt,
     Strict,
@@ -27,6 +28,7 @@ __all__ = ["Recipe", "load_recipe"]
 
 
 _HINTS = {  # for some kinds of pydantic's errors, whose own words are kept for the others
+    "bool_type": "give true or false",
     "dict_type": "give a mapping such as {key: value}",
     "float_type": "give a number (YAML reads 1.0e-3, but not 1e-3)",
     "int_type": "give a whole number",
@@ -42,10 +44,22 @@ def _check_order(pair: tuple[int, int]) -> tuple[int, int]:
     return pair
 
 
+def _check_priors(found: Any) -> Any:
+    priors = found if isinstance(found, list) else [found]
+    if not priors or not all(isinstance(prior, dict) and all(map(_is_word, prior)) for prior in priors):
+        raise ValueError("give a mapping such as {key: value}, or a list of them")
+    return found
+
+
+def _is_word(key: object) -> bool:
+    return isinstance(key, str)
+
+
 T = TypeVar("T")
 Size = Annotated[int, Field(ge=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[list[T], Field(min_length=1)]
+Priors = Annotated[dict[str, Any] | list[dict[str, Any]], PlainValidator(_check_priors)]  # one, or several
 Range = Annotated[tuple[T, T], Strict(False), AfterValidator(_check_order)]  # or a list, as in YAML
 
 
@@ -55,10 +69,10 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     Attributes
     ----------
     name : of the run's folder and of the weights
-    core : keyword values of a core, with ``kind`` "mixture" or "attention"
+    core : keyword values of a core, with ``kind`` "unified", "mixture" or "attention"
     frame : name of the frame the core works in
     prior : keyword values of a prior, with its ``name``
-    validation : keyword values of the prior that reports use
+    validation : keyword values of the prior that reports use, or a list of them for several
     dims : dimensions, drawn uniformly; repeat one to draw it more often
     sizes : smallest and largest context size n; the same number twice fixes n.  In dimension d, n is at
         least 2d + 2
@@ -66,7 +80,12 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     tokens : context points in a batch: the batch size is tokens // n, at most ``max_batch``
     fresh, second : queries beside the context itself, as fractions of n: fresh draws, and draws from a
         second distribution
-    slots, refinements : ranges drawn per batch (mixture core only)
+    slots, refinements : ranges drawn per batch (mixture cores only; the unified one has no refinements)
+    line_slots : the range of slots in one dimension, where margins have many narrow heaps; ``slots`` by
+        default
+    loops : range drawn per batch of how often the last layer is repeated (unified core only)
+    axes_off : share of the batches in which the axes do not count (unified core only)
+    balance : whether errors count relative to those usual for the dimension and size of their task
     alpha : weight of the log density in the loss alpha * density + (1 - alpha) * score
     steps, warmup, decay : length of the run and of the two ramps of the learning rate, in steps
     cycles : how often the ramps are repeated, each time in an equal part of the steps.  To extend a finished
@@ -93,7 +112,7 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     core: dict[str, Any]
     frame: str
     prior: dict[str, Any]
-    validation: dict[str, Any] = {"name": "gmm", "weights": "equal"}
+    validation: Priors = {"name": "gmm", "weights": "equal"}
     dims: Several[PositiveInt] = [2]
     sizes: Range[Size] = (64, 4096)
     size_steps: Literal["log-uniform", "power-of-two"] = "log-uniform"
@@ -103,6 +122,10 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     second: NonNegativeFloat = 0.25
     slots: Range[PositiveInt] | None = None
     refinements: Range[NonNegativeInt] | None = None
+    line_slots: Range[PositiveInt] | None = None
+    loops: Range[NonNegativeInt] | None = None
+    axes_off: Share = 0.0
+    balance: bool = False
     alpha: Share = 1 / 3
     steps: PositiveInt = 10_000
     warmup: NonNegativeInt = 100
@@ -126,7 +149,8 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        attention, dim = self.core.get("kind") == "attention", self.core.get("dim")
+        kind, dim = self.core.get("kind"), self.core.get("dim")
+        attention, unified = kind == "attention", kind == "unified"
         dims = sorted({*self.dims, *(self.report_dims or ())})
         if self.steps % self.cycles:
             raise ValueError(f"{self.steps} steps do not divide into {self.cycles} cycles of equal length")
@@ -134,9 +158,18 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
             raise ValueError(f"sizes = {self.sizes!r}: give powers of two, as size_steps asks for")
         if attention and dims != [dim]:
             raise ValueError(f"this attention core is for dim {dim!r}, but dims and report_dims have {dims}")
-        if attention and (self.slots or self.refinements):
+        if attention and (self.slots or self.line_slots or self.refinements):
             raise ValueError("slots and refinements belong to the mixture core, this core is attention")
+        if unified and self.refinements:
+            raise ValueError("refinements belong to the mixture core, the unified core has loops")
+        if not unified and (self.loops or self.axes_off):
+            raise ValueError(f"loops and axes_off belong to the unified core, this core is {kind}")
         return self
+
+    @property
+    def validations(self) -> list[dict[str, Any]]:
+        """The priors that reports use, as a list."""
+        return self.validation if isinstance(self.validation, list) else [self.validation]
 
 
 def load_recipe(path: str | Path) -> Recipe:

@@ -16,6 +16,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,11 +28,14 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
 from discoformer.core.checks import DataError
+from discoformer.core.fields import Method
 from discoformer.core.progress import follow
 from discoformer.evaluation.known_truth import gmm_datasets, measure
+from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.priors import GMMPrior, prior_from_config
+from discoformer.training.balance import Balance
 from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
 from discoformer.training.loss import Loss
@@ -83,10 +87,7 @@ class Trainer:
     ) -> None:
         self.recipe, self.folder = recipe, folder
         self.prior = prior_from_config(recipe.prior)
-        validation = prior_from_config(recipe.validation)
-        if not isinstance(validation, GMMPrior):
-            raise DataError("the validation prior must be a GMM prior")
-        self.validation = validation
+        self.validation = [_validation_prior(values) for values in recipe.validations]
         self.device = _own_device() if device is None else _named_device(device)
         self.rank, self.world = _join_processes(self.device)
         torch.manual_seed(recipe.seed)
@@ -94,7 +95,8 @@ class Trainer:
         if recipe.start is not None and not resume:
             start_from(self.network, recipe.start)
         self.network.to(self.device)
-        objective = Objective(self.network, recipe)
+        self.balance = Balance()
+        objective = Objective(self.network, recipe, self.balance)
         self.loss: Callable[[Task], Loss] = objective
         if self.world > 1:  # averages the gradients of all processes
             self.loss = DistributedDataParallel(objective, broadcast_buffers=False)
@@ -181,15 +183,22 @@ class Trainer:
             self.save()
 
     def validate(self, datasets: int = 10, seed: int = 1_000_000) -> dict[str, float]:
-        """Relative score error (%) of the averaged weights on the validation seeds, by (d, n)."""
+        """Relative score error (%) of the averaged weights on the validation seeds, by (d, n).
+
+        With several priors each is named by its covariance; the unified core answers without axes, too.
+        """
         recipe = self.recipe
         network = copy.deepcopy(self.average).to("cpu", torch.float64)
+        methods: dict[str, Method] = {"": network}
+        if isinstance(network, UnifiedNetwork):
+            methods[" axes off"] = UnifiedNetwork(network.core, axes=False)
         errors = {}
-        for dim in recipe.report_dims or sorted(set(recipe.dims)):
-            for size in recipe.report_sizes:
-                data = gmm_datasets(dim, size, datasets, seed, prior=self.validation)
-                result = measure({"network": network}, data)["network"]
-                errors[f"d{dim} n{size}"] = round(100 * result.relative_score, 3)
+        cells = product(self.validation, recipe.report_dims or sorted(set(recipe.dims)), recipe.report_sizes)
+        for prior, dim, size in cells:
+            label = f"{prior.covariance} " if len(self.validation) > 1 else ""
+            data = gmm_datasets(dim, size, datasets, seed, prior=prior)
+            for name, result in measure(methods, data).items():
+                errors[f"{label}d{dim} n{size}{name}"] = round(100 * result.relative_score, 3)
         return errors
 
     def card(self) -> Card:
@@ -206,8 +215,13 @@ class Trainer:
 
     def save(self) -> None:
         """Write the checkpoint and the averaged weights."""
-        recipe = self.recipe.model_dump()
-        progress = {"step": self.step, "seconds": self.seconds, "running": self.running, "recipe": recipe}
+        progress = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "running": self.running,
+            "usual": self.balance.usual,
+            "recipe": self.recipe.model_dump(),
+        }
         save_checkpoint(
             self.folder / "checkpoint.safetensors", self.network, self.average, self.optimizers, progress
         )
@@ -222,6 +236,7 @@ class Trainer:
             progress = load_checkpoint(path, self.network, self.average, self.optimizers)
             self.step, self.seconds = progress["step"], progress["seconds"]
             self.running = progress["running"]
+            self.balance.usual = progress.get("usual", {})  # older checkpoints have none
         except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
@@ -254,6 +269,13 @@ def _running_mean(decay: float) -> Callable[[Any, Any, Any], None]:
             mean.lerp_(now, 1 - keep)
 
     return update
+
+
+def _validation_prior(values: dict[str, Any]) -> GMMPrior:
+    prior = prior_from_config(values)
+    if not isinstance(prior, GMMPrior):
+        raise DataError("the validation prior must be a GMM prior")
+    return prior
 
 
 def _own_device() -> torch.device:

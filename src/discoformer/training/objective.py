@@ -7,7 +7,11 @@ from torch import Tensor, nn
 
 from discoformer.core.fields import Estimate
 from discoformer.models.attention.core import AttentionCore
+from discoformer.models.mixture.axes import Axes
+from discoformer.models.mixture.unified import UnifiedCore
+from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
+from discoformer.training.balance import Balance
 from discoformer.training.config import Recipe
 from discoformer.training.loss import Loss, task_loss
 from discoformer.training.tasks import Task
@@ -30,33 +34,45 @@ class Objective(nn.Module):
     torch.Size([])
     """
 
-    def __init__(self, network: Network, recipe: Recipe) -> None:
+    def __init__(self, network: Network, recipe: Recipe, balance: Balance | None = None) -> None:
         super().__init__()
         self.network, self.alpha = network, recipe.alpha
+        self.balance = balance if recipe.balance else None
 
     def forward(self, task: Task) -> Loss:
         """The loss on a task, in the frame's coordinates."""
-        frame = self.network.frame.fit(task.context)
-        queries = frame.normalize(task.queries)
+        inside, axes = self._place(task)
+        estimate = self._estimate(inside, axes)
         size = task.context.shape[-2]
-        estimate = self._estimate(queries[:, :size], queries, task)
-        return task_loss(estimate, frame.normalize_estimate(task.truth), size, task.fresh, self.alpha)
+        return task_loss(estimate, inside.truth, size, task.fresh, self.alpha, self.balance)
 
-    def _estimate(self, context: Tensor, queries: Tensor, task: Task) -> Estimate[Tensor]:
+    def _place(self, task: Task) -> tuple[Task, Axes | None]:
+        """The task in the frame's coordinates, and its axes where they count."""
+        network = self.network
+        if not isinstance(network, UnifiedNetwork):
+            return task.inside(network.frame.fit(task.context)), None
+        exact = task.to(torch.float64)  # columns may be all but collinear
+        frame, axes = network.place(exact.context, axes=task.axes)
+        return exact.inside(frame).to(network.dtype), None if axes is None else axes.to(network.dtype)
+
+    def _estimate(self, task: Task, axes: Axes | None) -> Estimate[Tensor]:
         """The core's answer at the queries, of which the first are the context itself."""
         core = self.network.core
-        estimate: Estimate[Tensor]
-        if not isinstance(core, AttentionCore):
-            estimate = core.read(
-                core.encode(context, slots=task.slots, refinements=task.refinements), queries
-            )
-            return estimate
-        state, size = core.encode(context), context.shape[1]
-        own = core.read_context(state)  # has passed the blocks already
-        if queries.shape[1] == size:
-            return own
-        rest = core.read(state, queries[:, size:])
-        assert own.log_density is not None
-        assert rest.log_density is not None
-        log_density = torch.cat([own.log_density, rest.log_density], -1)
-        return Estimate(log_density, torch.cat([own.score, rest.score], -2))
+        if isinstance(core, AttentionCore):
+            return _attend(core, task)
+        if isinstance(core, UnifiedCore):
+            mixture = core.encode(task.context, axes=axes, slots=task.slots, loops=task.loops)
+        else:
+            mixture = core.encode(task.context, slots=task.slots, refinements=task.refinements)
+        estimate: Estimate[Tensor] = core.read(mixture, task.queries)
+        return estimate
+
+
+def _attend(core: AttentionCore, task: Task) -> Estimate[Tensor]:
+    state, size = core.encode(task.context), task.context.shape[1]
+    own = core.read_context(state)  # has passed the blocks already
+    if task.queries.shape[1] == size:
+        return own
+    rest = core.read(state, task.queries[:, size:])
+    log_density = torch.cat([own.log_density, rest.log_density], -1)
+    return Estimate(log_density, torch.cat([own.score, rest.score], -2))

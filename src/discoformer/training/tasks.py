@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.fields import Estimate
+from discoformer.core.transforms import Frame
 from discoformer.priors import Prior
 from discoformer.training.config import Recipe
 
@@ -27,7 +28,8 @@ class Task(NamedTuple):
     queries : (B, m, d), the first n of them the context
     truth : exact log density (B, m) and score (B, m, d)
     fresh : how many queries after the context come from the context's own distribution
-    slots, refinements : run-time sizes for the mixture core, or None
+    slots, refinements, loops : run-time sizes for a mixture core, or None
+    axes : whether the axes count (unified core)
     """
 
     context: Tensor
@@ -36,13 +38,19 @@ class Task(NamedTuple):
     fresh: int
     slots: int | None
     refinements: int | None
+    loops: int | None = None
+    axes: bool = True
 
-    def to(self, device: torch.device) -> Task:
-        """The same task on a device."""
-        log_density, score = self.truth
-        assert log_density is not None
-        truth = Estimate(log_density.to(device), score.to(device))
-        return self._replace(context=self.context.to(device), queries=self.queries.to(device), truth=truth)
+    def to(self, where: torch.device | torch.dtype) -> Task:
+        """The same task on a device, or in another precision."""
+        truth = Estimate(self.truth.log_density.to(where), self.truth.score.to(where))
+        return self._replace(context=self.context.to(where), queries=self.queries.to(where), truth=truth)
+
+    def inside(self, frame: Frame) -> Task:
+        """The same task in the coordinates of a frame."""
+        queries = frame.normalize(self.queries)
+        context = queries[:, : self.context.shape[1]]
+        return self._replace(context=context, queries=queries, truth=frame.normalize_estimate(self.truth))
 
 
 def step_generator(seed: int, rank: int, step: int) -> torch.Generator:
@@ -85,8 +93,10 @@ def draw_task(recipe: Recipe, prior: Prior, generator: torch.Generator) -> Task:
         queries=queries,
         truth=own.estimate(queries),
         fresh=fresh,
-        slots=_draw(recipe.slots, uniform()),
+        slots=_draw(recipe.line_slots if dim == 1 and recipe.line_slots else recipe.slots, uniform()),
         refinements=_draw(recipe.refinements, uniform()),
+        loops=_draw(recipe.loops, uniform()),
+        axes=uniform() >= recipe.axes_off,
     )
 
 

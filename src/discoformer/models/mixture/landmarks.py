@@ -8,13 +8,23 @@ the points into `radial_order` first, as `discoformer.models.mixture.stack` does
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from discoformer.scale.ranks import even_ranks
 
-__all__ = ["POOL", "evenly_by_radius", "farthest_points", "landmark_spacing", "radial_order"]
+__all__ = [
+    "POOL",
+    "evenly_by_radius",
+    "farthest_in_views",
+    "farthest_points",
+    "gather_rows",
+    "landmark_spacing",
+    "pool_of",
+    "radial_order",
+]
 
 POOL = 4096  # farthest points are sought among at most this many
 
@@ -55,42 +65,75 @@ def evenly_by_radius(points: Tensor, weights: Tensor | None, limit: int) -> Tens
     return order.gather(-1, rank)
 
 
+def pool_of(points: Tensor) -> Tensor:
+    """The points (B, n, d), or `POOL` of more, evenly by radius: landmarks are sought among them."""
+    if points.shape[1] <= POOL:
+        return points
+    return gather_rows(points, evenly_by_radius(points.detach(), None, POOL))
+
+
 def farthest_points(points: Tensor, count: int) -> Tensor:
     """Choose ``count`` of the points (B, n, d) greedily, each farthest from those before: (B, count, d).
 
     Distances are measured after compressing radii, x -> x log(1 + r)/r with r = |x|/sqrt(d), so that
-    a few far outliers do not take all the landmarks.  Beyond 4096 points the choice is made among
-    points evenly spaced in the order of their radius, which again depends on distances only.
+    a few far outliers do not take all the landmarks.
 
     >>> farthest_points(torch.tensor([[[0.0], [0.1], [2.0], [-1.0]]]), 3).flatten().tolist()
     [0.0, 2.0, -1.0]
     """
-    index = _choose(points.detach(), count).unsqueeze(-1)
-    return points.gather(1, index.expand(-1, -1, points.shape[-1]))
+    return gather_rows(points, farthest_in_views([points.detach()], [count]))
 
 
-def _choose(points: Tensor, count: int) -> Tensor:
-    """Indices (B, count) of the landmarks."""
-    dim = points.shape[-1]
-    radius = points.norm(dim=-1, keepdim=True) / math.sqrt(dim)
-    if points.shape[1] > POOL:
-        pool = evenly_by_radius(points, None, POOL)
-        picked = pool.unsqueeze(-1)
-        points, radius = points.gather(1, picked.expand(-1, -1, dim)), radius.gather(1, picked)
-    else:
-        pool = None
-    compressed = points * (torch.log1p(radius) / radius.clamp_min(1e-6))
+def gather_rows(points: Tensor, index: Tensor) -> Tensor:
+    """Rows (B, k, d) of points (B, n, d) by their numbers (B, k)."""
+    return points.gather(1, index.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
+
+
+def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int], company: int = 0) -> Tensor:
+    """Numbers (B, sum of counts) of landmarks, some sought in each view (B, n, d) of the same points.
+
+    A landmark is farthest in its view, radii compressed, from all that were chosen before, in whatever view.
+    The first one of all is the point nearest to the center.
+
+    With ``company``, twice as many candidates are sought, and those stand back that are the nearest candidate
+    of fewer points than that, themselves included: a single far row is no landmark while there are others.
+    With few points per candidate all may be alone, and nothing changes.
+
+    >>> points = torch.tensor([[[0.0], [0.1], [9.0], [-1.0], [-1.1], [1.0], [1.1]]])
+    >>> [farthest_in_views([points], [2], company).tolist() for company in (0, 2)]
+    [[[0, 2]], [[0, 4]]]
+    """
+    chosen: list[Tensor] = []
+    for view, count in zip(views, counts, strict=True):
+        radius = view.norm(dim=-1, keepdim=True) / math.sqrt(view.shape[-1])
+        compressed = view * (torch.log1p(radius) / radius.clamp_min(1e-6))
+        distance = torch.full_like(radius.squeeze(-1), torch.inf)
+        for index in chosen:
+            distance = torch.minimum(distance, _square_distance(compressed, index))
+        before, wanted = len(chosen), count * (2 if company else 1)
+        for _ in range(min(wanted, max(count, view.shape[1] - before))):
+            index = distance.argmax(1) if chosen else radius.squeeze(-1).argmin(1)
+            chosen.append(index)
+            distance = torch.minimum(distance, _square_distance(compressed, index))
+        if company:
+            chosen = _in_company(compressed, chosen, before, count, company)
+    return torch.stack(chosen, 1)
+
+
+def _square_distance(points: Tensor, index: Tensor) -> Tensor:
+    """From all points (B, n, d) to the one with the number (B,) given: (B, n)."""
     batch = torch.arange(len(points), device=points.device)
-    index = radius.squeeze(-1).argmin(1)
-    chosen = [index]
-    distance = torch.full_like(radius.squeeze(-1), torch.inf)
-    for _ in range(count - 1):
-        offset = compressed - compressed[batch, index].unsqueeze(1)
-        distance = torch.minimum(distance, offset.square().sum(-1))
-        index = distance.argmax(1)
-        chosen.append(index)
-    result = torch.stack(chosen, 1)
-    return result if pool is None else pool.gather(1, result)
+    return (points - points[batch, index].unsqueeze(1)).square().sum(-1)
+
+
+def _in_company(points: Tensor, chosen: list[Tensor], before: int, count: int, company: int) -> list[Tensor]:
+    """The landmarks before, and ``count`` of those after them: in their order, but lonely ones last."""
+    index = torch.stack(chosen, 1)
+    nearest = torch.cdist(points, gather_rows(points, index)).argmin(-1)  # (B, n)
+    size = torch.zeros_like(index).scatter_add_(1, nearest, torch.ones_like(nearest))
+    order = (size[:, before:] < company).to(torch.uint8).argsort(stable=True, dim=-1)[:, :count]
+    kept = torch.cat([index[:, :before], index[:, before:].gather(1, order)], 1)
+    return list(kept.unbind(1))
 
 
 def landmark_spacing(landmarks: Tensor) -> Tensor:

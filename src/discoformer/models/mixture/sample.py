@@ -1,4 +1,4 @@
-"""What the mixture core needs of a sample: its size, landmarks, a part of it, and sums over its points.
+"""What the mixture core needs of a sample: its size, two parts of it, and sums over its points.
 
 The core never sees the points themselves, so the same core digests a tensor, files larger than memory
 and arrays on a cluster.  Here is the sample in memory; it is visited in chunks, and sums do not care.
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.threads import ordered_map
-from discoformer.models.mixture.landmarks import evenly_by_radius, farthest_points
+from discoformer.models.mixture.landmarks import evenly_by_radius, gather_rows, pool_of
 from discoformer.models.mixture.lift import lift
 from discoformer.models.mixture.slots import Slots
 from discoformer.models.mixture.statistics import slot_statistics
@@ -46,8 +46,8 @@ class Sample(Protocol):
         """Itself, or of more than `MANY` points `FEW`, evenly spaced in the order of their radius."""
         ...
 
-    def landmarks(self, count: int) -> Tensor:
-        """Farthest points (B, count, d)."""
+    def pool(self) -> Tensor:
+        """Points (B, k, d) that landmarks are sought among: all, or `POOL` evenly spaced as above."""
         ...
 
     def statistics(self, slots: Slots) -> Tensor:
@@ -75,14 +75,12 @@ class InMemory:
         return batch, size, dim
 
     def few(self) -> InMemory:
-        size, dim = self.points.shape[1:]
-        if size <= MANY:
+        if self.points.shape[1] <= MANY:
             return self
-        index = evenly_by_radius(self.points.detach(), self.weights, FEW)
-        return InMemory(self.points.gather(1, index.unsqueeze(-1).expand(-1, -1, dim)))
+        return InMemory(gather_rows(self.points, evenly_by_radius(self.points.detach(), self.weights, FEW)))
 
-    def landmarks(self, count: int) -> Tensor:
-        return farthest_points(self.points, count)
+    def pool(self) -> Tensor:
+        return pool_of(self.points)
 
     def statistics(self, slots: Slots) -> Tensor:
         batch, size, dim = self.shape

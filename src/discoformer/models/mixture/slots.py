@@ -14,6 +14,7 @@ __all__ = [
     "Keys",
     "Moments",
     "Slots",
+    "balls",
     "log_density_of",
     "make_slots",
     "mean_and_covariance",
@@ -159,11 +160,14 @@ def log_density_of(moments: Moments, slots: Slots) -> tuple[Tensor, Tensor, Tens
     return entropy, mean, (square - mean.square()).clamp_min(0)
 
 
-def start_slots(mean: Tensor, spread: Tensor, nu: float) -> Slots:
-    """Equal isotropic slots at landmarks (B, M, d) with standard deviation ``spread`` (B,)."""
-    batch, count, dim = mean.shape
-    eye = torch.eye(dim, dtype=mean.dtype, device=mean.device)
+def balls(spread: Tensor, count: int, dim: int) -> Tensor:
+    """Isotropic scale matrices (B, count, d, d) with standard deviation ``spread`` (B,)."""
+    eye = torch.eye(dim, dtype=spread.dtype, device=spread.device)
     variance = spread.square() + 1e-5
-    scale = (variance[:, None, None, None] * eye).expand(batch, count, dim, dim)
+    return (variance[:, None, None, None] * eye).expand(len(spread), count, dim, dim)
+
+
+def start_slots(mean: Tensor, scale: Tensor, nu: float) -> Slots:
+    """Slots of equal weight at landmarks (B, M, d), with scale matrices (B, M, d, d)."""
     flat = torch.ones_like(mean[..., 0])
-    return make_slots(-math.log(count) * flat, mean, scale, nu * flat, flat)
+    return make_slots(-math.log(mean.shape[1]) * flat, mean, scale, nu * flat, flat)

@@ -1,4 +1,4 @@
-"""A streamed sample as the mixture core sees it: landmarks, a part of it, and sums by passes over all."""
+"""A streamed sample as the mixture cores see it: two parts of it, and sums by passes over all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.transforms import Frame
-from discoformer.models.mixture.landmarks import POOL, farthest_points
+from discoformer.models.mixture.landmarks import POOL
 from discoformer.models.mixture.sample import FEW, MANY, InMemory
 from discoformer.models.mixture.slots import Slots
 from discoformer.scale.stream import Stream
@@ -37,9 +37,8 @@ class StreamedSample:
         points = self.frame.normalize(self.stream.evenly(self.name, FEW)).to(self.dtype)
         return InMemory(points.unsqueeze(0))
 
-    def landmarks(self, count: int) -> Tensor:
-        pool = self.frame.normalize(self.stream.evenly(self.name, POOL)).to(self.dtype)
-        return farthest_points(pool.unsqueeze(0), count)
+    def pool(self) -> Tensor:
+        return self.frame.normalize(self.stream.evenly(self.name, POOL)).to(self.dtype).unsqueeze(0)
 
     def statistics(self, slots: Slots) -> Tensor:
         sums = self.stream.source.reduce(_Statistics(self.frame, slots), "attending")
