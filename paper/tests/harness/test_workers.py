@@ -13,7 +13,7 @@ from discoformer.core.checks import DataError
 from discoformer_paper.experiments import find
 from discoformer_paper.harness import runner
 from discoformer_paper.harness.contestants import Networks
-from discoformer_paper.harness.workers import Answer, _on_one_thread, measure_on_workers
+from discoformer_paper.harness.workers import _pool, measure_on_workers
 
 Reproduce = Callable[..., int]
 
@@ -31,7 +31,7 @@ def test_workers_measure_the_same_and_keep_the_order(
 
 
 def test_every_worker_has_one_thread() -> None:
-    assert list(_on_one_thread(2)([(torch.get_num_threads, (), {})])) == [1]
+    assert list(_pool(2)([(torch.get_num_threads, (), {})])) == [1]
 
 
 def test_a_worker_that_cannot_work_says_why(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_workers_that_find_other_jobs_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(runner, "measure_on_workers", lambda *_: [Answer(0, [["another key"]], [{}])])
+    monkeypatch.setattr(runner, "measure_on_workers", lambda *_: [(("another key",), {})])
     arguments = ("equivariance", "--quick", "--model", model_path, "--out", tmp_path / "results")
     assert reproduce(*arguments, "--workers", 2) == 2
     assert "equivariance or its networks have changed" in capsys.readouterr().err

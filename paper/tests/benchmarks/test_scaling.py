@@ -1,12 +1,8 @@
-"""The benchmarks of size: what they measure and what they extrapolate, and that a stopped run goes on."""
+"""The benchmarks of size: what they measure and extrapolate, and that a stopped run continues."""
 
-import inspect
 import math
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +10,12 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+from discoformer_paper.harness.benchmark import Session, run_fresh, unfinished
+from discoformer_paper.harness.memory import peak_gigabytes
+
+Load = Callable[[str], Any]
 SIZES = [2**k for k in (10, 12, 14, 16, 17, 18, 20)]
 CAP = 15.0
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
-    """Benchmarks are scripts that import one another by name; they leave again after the test."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield import_module
-    for name in set(sys.modules) - before:
-        if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
 
 
 class Machine:
@@ -45,7 +33,7 @@ class Machine:
         return (self.law(size), 1.0) if cost <= self.limit else (math.inf, math.nan)
 
 
-def test_no_measurement_takes_longer_than_the_cap(load: Callable[[str], Any]) -> None:
+def test_no_measurement_takes_longer_than_the_cap(load: Load) -> None:
     scaling = load("scaling")
     machine = Machine(lambda n: 194 * (n / 2**17) ** 2)
     lines = scaling.scale(scaling.SCIPY, 2, SIZES, CAP, machine)
@@ -57,7 +45,7 @@ def test_no_measurement_takes_longer_than_the_cap(load: Callable[[str], Any]) ->
     assert [math.isnan(line.gigabytes) for line in lines] == [line.kind != "measured" for line in lines]
 
 
-def test_a_slope_rests_on_two_sizes_even_if_the_first_is_slow(load: Callable[[str], Any]) -> None:
+def test_a_slope_rests_on_two_sizes_even_if_the_first_is_slow(load: Load) -> None:
     scaling = load("scaling")
     machine = Machine(lambda n: 2 * n / 2**10)  # 16 times of it for 4 times the points would exceed the cap
     lines = scaling.scale(scaling.BIC, 10, SIZES, CAP, machine)
@@ -66,7 +54,7 @@ def test_a_slope_rests_on_two_sizes_even_if_the_first_is_slow(load: Callable[[st
     assert machine.calls == [(2**10, 2**10), (2**12, 2**12)]
 
 
-def test_what_had_to_be_stopped_is_extrapolated_and_not_tried_again(load: Callable[[str], Any]) -> None:
+def test_what_had_to_be_stopped_is_extrapolated_and_not_tried_again(load: Load) -> None:
     scaling = load("scaling")
     limit = 2 * CAP
 
@@ -85,7 +73,7 @@ def test_what_had_to_be_stopped_is_extrapolated_and_not_tried_again(load: Callab
     assert scaling.scale(scaling.BIC, 2, SIZES, CAP, Machine(lambda n: 1e9, limit)) == []
 
 
-def test_a_process_is_stopped_at_its_limit(load: Callable[[str], Any]) -> None:
+def test_a_process_is_stopped_at_its_limit(load: Load) -> None:
     scaling = load("scaling")
     spent, gigabytes = scaling.measure_in_fresh_process("default", 0.05, scaling.OURS, 64, 2, 64)
     assert math.isinf(spent)
@@ -93,15 +81,13 @@ def test_a_process_is_stopped_at_its_limit(load: Callable[[str], Any]) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells")
-def test_peak_memory_is_not_that_of_the_parent(load: Callable[[str], Any]) -> None:
-    function = load("memory").peak_gigabytes
-    program = f"from pathlib import Path\n{inspect.getsource(function)}\nprint(peak_gigabytes())"
-    child = float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout)
-    assert 0.001 < child < 0.1 < function()  # this process has imported torch
+def test_peak_memory_is_not_that_of_the_parent() -> None:
+    program = "from discoformer_paper.harness.memory import peak_gigabytes\nprint(peak_gigabytes())"
+    assert 0.001 < float(run_fresh("-c", program)) < 0.1 < peak_gigabytes()  # here torch is imported
 
 
 @pytest.mark.parametrize("done", [0, 1, 4])
-def test_an_interrupted_run_goes_on(done: int, load: Callable[[str], Any], tmp_path: Path) -> None:
+def test_an_interrupted_run_continues(done: int, load: Load, tmp_path: Path) -> None:
     scaling = load("scaling")
     path = tmp_path / "unfinished.csv"
     columns = (("model", "threads", "method", "d", "n", "rows"), ("seconds", "GB"))
@@ -114,8 +100,8 @@ def test_an_interrupted_run_goes_on(done: int, load: Callable[[str], Any], tmp_p
         return first(*task)
 
     def run(call: Any) -> list[Any]:
-        with scaling.unfinished(path, *columns) as store:
-            remembered = partial(scaling.recall, store, ("net@12", "2"), call)
+        with unfinished(path, *columns) as ledger:
+            remembered = partial(scaling.recall, ledger, ("net@12", "2"), call)
             lines: list[Any] = scaling.scale(scaling.TREE, 2, SIZES, CAP, remembered)
         return lines
 
@@ -129,9 +115,9 @@ def test_an_interrupted_run_goes_on(done: int, load: Callable[[str], Any], tmp_p
     assert not path.exists()  # the next run measures anew
 
 
-def test_a_failed_rival_misses_its_bars_only(load: Callable[[str], Any], tmp_path: Path) -> None:
-    scaling, common = load("scaling"), load("common")
-    run = common.Session(tmp_path, 1, "", "", None)
+def test_a_failed_rival_misses_its_bars_only(load: Load, tmp_path: Path) -> None:
+    scaling = load("scaling")
+    run = Session(tmp_path, 1)
     lines = scaling.scale(scaling.MODEL, 10, SIZES, CAP, Machine(lambda n: 1e-5 * n))
     lines += scaling.scale(scaling.MIXTURE, 10, SIZES, CAP, Machine(lambda n: 1e-5 * n))
     lines += scaling.scale(scaling.OURS, 10, SIZES, CAP, Machine(lambda n: 1e-8 * n**2))
@@ -141,8 +127,8 @@ def test_a_failed_rival_misses_its_bars_only(load: Callable[[str], Any], tmp_pat
     assert not any(met for *_, met in run.bars[7:])
 
 
-def test_kernel_rivals_are_the_same_estimate(load: Callable[[str], Any]) -> None:
-    scaling = load("scaling")
+def test_kernel_rivals_are_the_same_estimate(load: Load) -> None:
+    scaling = load("fresh_scaling")
     rng = np.random.default_rng(0)
     points = rng.normal(size=(400, 2)) * [1.0, 30.0] + [5.0, 0.0]
     queries = points[:50]
@@ -160,64 +146,15 @@ def test_kernel_rivals_are_the_same_estimate(load: Callable[[str], Any]) -> None
     np.testing.assert_allclose(np.log(scaling.fit_fft(points)(queries)) - unit, tree, atol=0.01)
 
 
-def test_memory_and_seconds_are_extrapolated_by_their_laws(load: Callable[[str], Any]) -> None:
-    module = load("out_of_core")
-    runs = [module.Run(n, 3e-6 * n, 1e-7 * n**1.1, 0.4 + 2e-9 * n) for n in (10**6, 3 * 10**6, 10**7)]
-    far, slopes = module.extrapolate(runs)
-    assert far == pytest.approx((10**8, 300.0, 1e-7 * 1e8**1.1, 0.6))
-    assert slopes == pytest.approx({"fit": 1.0, "read": 1.1, "bytes per row": 2.0})
-
-
-def test_sizes_on_disk_are_not_streamed_again(
-    load: Callable[[str], Any], model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = load("out_of_core")
-    seen: list[int] = []
-
-    def measure(model: str, rows: int, columns: int, folder: Path) -> Any:
-        if len(seen) == 2 and not (tmp_path / "go on").exists():
-            (tmp_path / "go on").touch()
-            raise KeyboardInterrupt
-        seen.append(rows)
-        return module.Run(rows, 1e-6 * rows, 1e-6 * rows, 0.5)
-
-    monkeypatch.setattr(module, "measure", measure)
-    arguments = ["--model", str(model_path), "--rows", "1000", "--out", str(tmp_path / "table.csv")]
-    with pytest.raises(KeyboardInterrupt):
-        module.main(arguments)
-    assert len((tmp_path / "table_unfinished.csv").read_text().splitlines()) == 3
-    assert module.main(arguments) == 0
-    assert seen == [100, 300, 1000]
-    assert not (tmp_path / "table_unfinished.csv").exists()
-    assert len((tmp_path / "table.csv").read_text().splitlines()) == 5
-
-
-def test_accuracy_runs_and_resumes(
-    load: Callable[[str], Any], model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = load("accuracy_time")
-    monkeypatch.setattr(module, "NAMES", (module.MODEL, module.OURS))
-    arguments = ["--quick", "--model", str(model_path), "--results", str(tmp_path)]
-    draw = module.draw
-    monkeypatch.setattr(module, "draw", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        module.main(arguments)
-    monkeypatch.setattr(module, "draw", draw)
-    monkeypatch.setattr(module, "measure_errors", lambda *_: pytest.fail("measured again"))
-    assert module.main(arguments) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["accuracy_time.csv"]
-    assert len((tmp_path / "accuracy_time.csv").read_text().splitlines()) == 5
-
-
 @pytest.mark.slow
 def test_scaling_runs(
-    load: Callable[[str], Any], model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    load: Load, model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = load("scaling").main(["--quick", "--model", str(model_path), "--results", str(tmp_path)])
+    code = load("scaling").main(["--quick", "--model", str(model_path), "--out", str(tmp_path)])
     printed = capsys.readouterr().out
     assert code == ("MISSED" in printed)
     assert "failed" not in printed
-    assert [path.name for path in tmp_path.iterdir()] == ["scaling.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == {"scaling.csv", "scaling.png"}
     table = (tmp_path / "scaling.csv").read_text()
     scaling = load("scaling")
     names = set(scaling.NAMES) - (set() if "attention-d2" in scaling.list_models() else {scaling.ATTENTION})
