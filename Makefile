@@ -19,6 +19,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(INSTALLED)  ## every benchmark, ratios against the peers in the same run
 	status=0; for file in $(filter-out paper/benchmarks/fresh_%,$(wildcard paper/benchmarks/*.py)); do \

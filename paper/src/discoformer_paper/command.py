@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> None:
     from discoformer.core.checks import DataError
     from discoformer_paper.experiments import NAMES, find
     from discoformer_paper.harness.contestants import Networks
-    from discoformer_paper.harness.page import write_page
-    from discoformer_paper.harness.printing import print_list, print_overview, print_summary
     from discoformer_paper.harness.runner import open_folder, reproduce
+    from discoformer_paper.page import write_page
+    from discoformer_paper.printing import print_list, print_overview, print_summary
 
     names = dict.fromkeys(name for given in args.names for name in (NAMES if given == ALL else [given]))
     experiments = [find(name) for name in names if name != PAGE]

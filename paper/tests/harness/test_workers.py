@@ -37,13 +37,13 @@ def test_every_worker_has_one_thread() -> None:
 def test_a_worker_that_cannot_work_says_why(tmp_path: Path) -> None:
     context = find("equivariance").context(tmp_path, Networks("no such model"), quick=True, seeds=None)
     with pytest.raises(DataError, match="no model 'no such model'"):
-        list(measure_on_workers("equivariance", context, [0, 1], 2))
+        list(measure_on_workers(find("equivariance").run, context, [0, 1], 2))
 
 
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_killed_worker_is_told_in_one_line(tmp_path: Path, model_path: Path) -> None:
     context = find("equivariance").context(tmp_path, Networks(str(model_path)), quick=True, seeds=40)
-    answers = measure_on_workers("equivariance", context, list(range(100)), 2)
+    answers = measure_on_workers(find("equivariance").run, context, list(range(100)), 2)
     next(answers)
     for pid in list(reusable_executor._executor._processes):
         os.kill(pid, signal.SIGKILL)

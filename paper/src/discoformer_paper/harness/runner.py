@@ -152,7 +152,7 @@ def _fill_on_workers(
     """The same on several processes; an error if a worker found other jobs or networks on the disk."""
     missing = _missing(ledger, jobs)
     wanted = {key for number in missing for key in jobs[number].keys}
-    found = measure_on_workers(experiment.name, context, missing, workers)
+    found = measure_on_workers(experiment.run, context, missing, workers)
     for key, values in track(found, experiment.name, len(wanted), "rows"):
         if key not in wanted:
             raise DataError(f"{experiment.name} or its networks have changed since it began: run it again")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from discoformer_paper.experiments import NAMES, find
-from discoformer_paper.harness.page import VERDICTS
 from discoformer_paper.harness.runner import Experiment
 from discoformer_paper.harness.summary import Summary
 from discoformer_paper.harness.terminal import print_folded
+from discoformer_paper.page import VERDICTS
 
 __all__ = ["print_list", "print_overview", "print_summary"]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from discoformer_paper.experiments import NAMES, find
 from discoformer_paper.harness import provenance
-from discoformer_paper.harness.page import page_of, page_path
+from discoformer_paper.page import page_of, page_path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_committed_page_is_that_of_the_committed_files() -> None:
