@@ -1,9 +1,9 @@
-"""Monotone maps of single columns with exact derivatives, and distributions reshaped by them.
+"""Increasing maps of single columns with exact derivatives, and distributions reshaped by them.
 
-If z has density f and column j of x is T_j(z_j) with T_j monotone, then with z = T^(-1)(x)
+If z has density f and column j of x is T_j(z_j) with T_j increasing, then with z = T^(-1)(x)
 
-    log density(x) = log f(z) + sum_j log|dz_j / dx_j|,
-    score_j(x) = score_f(z)_j dz_j / dx_j + d/dx_j log|dz_j / dx_j|.
+    log density(x) = log f(z) + sum_j log(dz_j / dx_j),
+    score_j(x) = score_f(z)_j dz_j / dx_j + d/dx_j log(dz_j / dx_j).
 
 So a map has to say three things of a point x: where it comes from, the logarithm of the slope dz/dx, and the
 derivative of that.  Margins of any shape are such maps, with T = F^(-1)(Phi(z)) for a distribution
@@ -24,7 +24,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
 from discoformer.priors.base import Distribution
 
-__all__ = ["ByColumn", "Chain", "ColumnMap", "Pulled", "Reshaped", "Stretch"]
+__all__ = ["ByColumn", "Chain", "ColumnMap", "Mirrored", "Pulled", "Reshaped", "Stretch"]
 
 
 class Pulled(NamedTuple):
@@ -33,7 +33,7 @@ class Pulled(NamedTuple):
     Attributes
     ----------
     latent : z, where they come from
-    log_slope : log|dz / dx|
+    log_slope : log(dz / dx)
     bend : the derivative of ``log_slope`` by x
     """
 
@@ -43,7 +43,7 @@ class Pulled(NamedTuple):
 
 
 class ColumnMap(ABC):
-    """A monotone map of R onto R for every column; parameters are (..., d)."""
+    """An increasing map of R onto R for every column; parameters are (..., d)."""
 
     @abstractmethod
     def forward(self, z: Tensor) -> Tensor:
@@ -148,20 +148,41 @@ class ByColumn(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
+class Mirrored(ColumnMap):
+    """x = s T(s z) with signs s (..., d): where s is -1, left and right of the column are exchanged."""
+
+    columns: ColumnMap
+    sign: Tensor
+
+    def __post_init__(self) -> None:
+        if not bool((self.sign.abs() == 1).all()):
+            raise DataError("sign of a Mirrored must be 1 or -1")
+
+    def forward(self, z: Tensor) -> Tensor:
+        sign = self.sign.unsqueeze(-2)
+        return sign * self.columns.forward(sign * z)
+
+    def pull(self, x: Tensor) -> Pulled:
+        sign = self.sign.unsqueeze(-2)
+        latent, log_slope, bend = self.columns.pull(sign * x)
+        return Pulled(sign * latent, log_slope, sign * bend)
+
+
+@dataclass(frozen=True, eq=False)
 class Stretch(ColumnMap):
-    """x = center + scale z with both (..., d); a negative scale turns the column round."""
+    """x = center + scale z with both (..., d), scales positive."""
 
     center: Tensor
     scale: Tensor
 
     def __post_init__(self) -> None:
-        if not bool((self.scale != 0).all()):
-            raise DataError("scale of a Stretch must not be zero")
+        if not bool((self.scale > 0).all()):
+            raise DataError("scale of a Stretch must be positive")
 
     def forward(self, z: Tensor) -> Tensor:
         return self.center.unsqueeze(-2) + self.scale.unsqueeze(-2) * z
 
     def pull(self, x: Tensor) -> Pulled:
         latent = (x - self.center.unsqueeze(-2)) / self.scale.unsqueeze(-2)
-        log_slope = -self.scale.abs().log().unsqueeze(-2).expand_as(latent)
+        log_slope = -self.scale.log().unsqueeze(-2).expand_as(latent)
         return Pulled(latent, log_slope, torch.zeros_like(latent))

@@ -126,35 +126,33 @@ class Hinge(ColumnMap):
     knot : k, (..., d)
     slope : e, (..., d), in (0, 1]; one leaves the column as it is, but for a shift.
     round : c, (..., d), positive: how round the corner is.
-    side : (..., d), 1 or -1: -1 censors from above, at -k.
     """
 
     knot: Tensor
     slope: Tensor
     round: Tensor
-    side: Tensor
 
     def __post_init__(self) -> None:
         _positive("slope", self.slope)
         _positive("round", self.round)
-        if bool((self.slope > 1).any()) or not bool((self.side.abs() == 1).all()):
-            raise DataError("a Hinge needs slopes up to one, and sides 1 or -1")
+        if bool((self.slope > 1).any()):
+            raise DataError("slope of a Hinge must not be above one")
 
     def forward(self, z: Tensor) -> Tensor:
-        k, e, c, side = (p.unsqueeze(-2) for p in (self.knot, self.slope, self.round, self.side))
-        y = side * z - k
-        return side * (k + 0.5 * ((1 + e) * y + (1 - e) * (y.square() + c.square()).sqrt()))
+        k, e, c = (p.unsqueeze(-2) for p in (self.knot, self.slope, self.round))
+        y = z - k
+        return k + 0.5 * ((1 + e) * y + (1 - e) * (y.square() + c.square()).sqrt())
 
     def pull(self, x: Tensor) -> Pulled:
-        k, e, c, side = (p.unsqueeze(-2) for p in (self.knot, self.slope, self.round, self.side))
+        k, e, c = (p.unsqueeze(-2) for p in (self.knot, self.slope, self.round))
         up, down = 0.5 * (1 + e), 0.5 * (1 - e)
-        inner = side * x - k
+        inner = x - k
         # The root of e y^2 - 2 up inner y + inner^2 - down^2 c^2 that lies on the hyperbola.
         y = (up * inner - down * (inner.square() + e * c.square()).sqrt()) / e
         r = (y.square() + c.square()).sqrt()
         slope = up + down * y / r  # dx / dy, between e and 1
         bend = -down * c.square() / r**3 / slope.square()
-        return Pulled(side * (y + k), -slope.log(), side * bend)
+        return Pulled(y + k, -slope.log(), bend)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from discoformer.priors.atoms import Atoms
-from discoformer.priors.column_maps import ByColumn, Chain, ColumnMap, Stretch
+from discoformer.priors.column_maps import ByColumn, Chain, ColumnMap, Mirrored, Stretch
 from discoformer.priors.draws import Range, flip, log_uniform, uniform
 from discoformer.priors.margins import HalfNormal, Interval, Weibull
 from discoformer.priors.shapes import Hinge, Johnson, LogNormal, SinhArcsinh, Staircase
@@ -95,19 +95,20 @@ def draw_columns(plan: ColumnPlan, batch: int, generator: torch.Generator | None
     if plan.censored:
         hinged = (torch.rand(batch, dim, generator=generator) < 0.5) & ~atoms
         maps.insert(0, _draw_hinge(hinged, generator))
-    maps.append(_to_unit(Chain(tuple(maps)), batch, dim, generator))
+    sign = torch.randint(0, 2, (batch, dim), generator=generator, dtype=F64) * 2 - 1
+    shape = Mirrored(Chain(tuple(maps)), sign)
+    maps = [shape, _to_unit(shape, batch, dim)]
     if plan.heaped:
         heaped = (torch.rand(batch, dim, generator=generator) < 0.6) & ~atoms & ~hinged
         maps.append(_draw_staircase(heaped, generator))
     return Chain(tuple(maps))
 
 
-def _to_unit(shape: ColumnMap, batch: int, dim: int, generator: torch.Generator | None) -> Stretch:
-    """Mean zero and variance one for a normal column, either way round."""
+def _to_unit(shape: ColumnMap, batch: int, dim: int) -> Stretch:
+    """Mean zero and variance one for a normal column."""
     levels = (torch.arange(_NODES, dtype=F64) + 0.5) / _NODES
     values = shape.forward(torch.special.ndtri(levels)[:, None].expand(batch, _NODES, dim))
-    sign = torch.randint(0, 2, (batch, dim), generator=generator, dtype=F64) * 2 - 1
-    scale = sign / values.std(-2)
+    scale = 1 / values.std(-2)
     return Stretch(-values.mean(-2) * scale, scale)
 
 
@@ -153,12 +154,10 @@ def _draw_hinge(hinged: Tensor, generator: torch.Generator | None) -> Hinge:
     shape = tuple(hinged.shape)
     level = uniform(shape, (0.05, 0.7), generator, F64)
     slope = log_uniform(shape, (0.015, 0.15), generator, F64)
-    side = torch.randint(0, 2, shape, generator=generator, dtype=F64) * 2 - 1
     return Hinge(
         knot=torch.special.ndtri(level),
         slope=torch.where(hinged, slope, 1.0),
         round=log_uniform(shape, (0.05, 0.2), generator, F64),
-        side=side,
     )
 
 
