@@ -29,7 +29,8 @@ _FREQUENCY: tuple[Range, ...] = ((1.0, 1.0), (0.5, 3.0), (0.7, 2.5), (0.5, 1.2),
 _PARENTS = 3  # at most, of one feature
 _PILOT = 256  # points that fix the scales of the functions
 _VARYING = 0.8  # largest change of the logarithm of the noise
-_TYPICAL = 0.8  # probability that a column has parents at all
+_TYPICAL = 0.8  # probability that a column has parents at all,
+_FUNCTIONS = 4  # and how many do on average in wide tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ def draw_structural(
     used = torch.rand(batch, dim, _FEATURES, generator=generator, dtype=F64) < torch.tensor(_USED, dtype=F64)
     amplitudes = torch.zeros(batch, dim, _FEATURES + 1, dtype=F64)
     amplitudes[..., :_FEATURES] = used * normal(batch, dim, _FEATURES)
-    amplitudes[:, torch.rand(dim, generator=generator) > _TYPICAL] = 0
+    amplitudes[:, torch.rand(dim, generator=generator) > min(_TYPICAL, _FUNCTIONS / dim)] = 0
     amplitudes[:, 0] = 0
     if varying:
         amplitudes[:, 1:, -1] = uniform((batch, dim - 1), (-_VARYING, _VARYING), generator, F64)

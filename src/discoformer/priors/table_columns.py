@@ -3,6 +3,9 @@
 Widths are relative to the spread of the column: soft bounds are at least a hundredth of it wide, heaps on
 a lattice half of that, spikes at a bound a little more.  So the score of a column by itself is at most about
 200 over its standard deviation: a heap of half-width e has scores up to 1 / e.
+
+Wide tables have a few columns with edges and heaps, the others are smooth, and edges are softer: no mixture
+of a few dozen components holds sharp edges in ten independent columns, and nothing would be learned from it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ __all__ = ["COLUMN_KINDS", "ColumnPlan", "draw_columns", "plan_columns"]
 
 F64 = torch.float64
 COLUMN_KINDS = ("plain", "skewed", "positive", "bounded", "atoms")
+_SMOOTH = COLUMN_KINDS[:2]
 _MAPS = {
     "plain": ("plain",),
     "skewed": ("johnson", "sinh-arcsinh"),
@@ -34,6 +38,8 @@ _NARROWEST = 0.005  # half-width of a heap, in standard deviations of the column
 _SOFT: Range = (0.01, 0.08)  # of bounds, relative to the width of the column
 _STEP: Range = (0.15, 1.5)  # of lattices, in standard deviations
 _NODES = 64  # normal quantiles that tell the scale of a map
+_SHARP = 3  # columns with edges, on average, in wide tables
+_NARROW = 1.5  # columns with spikes, and with heaps
 _MOST_ATOMS = 3  # columns of atoms: they are the dearest
 
 
@@ -74,9 +80,11 @@ def plan_columns(
     drawn = torch.multinomial(weights, 1 if alike else dim, replacement=True, generator=generator)
     maps: list[str] = []
     for kind in drawn.tolist() * (dim if alike else 1):
+        smooth = not flip(_SHARP / dim, generator) or maps.count("atoms") == _MOST_ATOMS
+        if smooth and COLUMN_KINDS[kind] not in _SMOOTH:
+            kind = int(torch.randint(0, len(_SMOOTH), (), generator=generator))
         choices = _MAPS[COLUMN_KINDS[kind]]
-        name = choices[int(torch.randint(0, len(choices), (), generator=generator))]
-        maps.append("box" if name == "atoms" and maps.count("atoms") == _MOST_ATOMS else name)
+        maps.append(choices[int(torch.randint(0, len(choices), (), generator=generator))])
     values = 2 + int(torch.randint(0, 11, (), generator=generator))
     return ColumnPlan(tuple(maps), values, censored, heaped, gentle)
 
@@ -93,13 +101,13 @@ def draw_columns(plan: ColumnPlan, batch: int, generator: torch.Generator | None
     maps: list[ColumnMap] = [ByColumn(groups, shapes)]
     hinged = torch.zeros(batch, dim, dtype=torch.bool)
     if plan.censored:
-        hinged = (torch.rand(batch, dim, generator=generator) < 0.5) & ~atoms
+        hinged = (torch.rand(batch, dim, generator=generator) < min(0.5, _NARROW / dim)) & ~atoms
         maps.insert(0, _draw_hinge(hinged, generator))
     sign = torch.randint(0, 2, (batch, dim), generator=generator, dtype=F64) * 2 - 1
     shape = Mirrored(Chain(tuple(maps)), sign)
     maps = [shape, _to_unit(shape, batch, dim)]
     if plan.heaped:
-        heaped = (torch.rand(batch, dim, generator=generator) < 0.6) & ~atoms & ~hinged
+        heaped = (torch.rand(batch, dim, generator=generator) < min(0.6, _NARROW / dim)) & ~atoms & ~hinged
         maps.append(_draw_staircase(heaped, generator))
     return Chain(tuple(maps))
 
@@ -123,7 +131,7 @@ def _draw_map(
 
     # A lattice narrows what is narrow already.
     low, high = (0.04, 0.12) if plan.heaped else _SOFT
-    soft = log_between(low, high)
+    soft = log_between(low, high) * min(3.0, math.sqrt(len(plan.maps)))
     if name == "johnson":
         return Johnson(log_between(0.1, 0.35 if plan.gentle else 0.8), between(-2.0, 2.0))
     if name == "sinh-arcsinh":
@@ -142,7 +150,7 @@ def _draw_map(
         return Interval(log_between(0.7, 3.0), log_between(0.7, 3.0), soft)
     if name == "box":
         one = torch.ones(batch, dim, dtype=F64)
-        return Interval(one, one, soft.clamp_max(0.06))
+        return Interval(one, one, log_between(0.01, 0.06))
     if name == "atoms":
         return _draw_atoms(batch, dim, plan.values, generator)
     zero = torch.zeros(batch, dim, dtype=F64)

@@ -42,7 +42,7 @@ _CHANCES = ("alike", "censored", "heaped", "reshaped", "independent", "turned", 
 _SMOOTH: Range = (1.0, 1000.0)
 _ROUGH: Range = (1.0, 30.0)
 _TURN: Range = (1.0, 100.0)
-_NOISE: Range = (0.08, 1.0)  # of structural models, relative to the column
+_NOISE: Range = (0.12, 1.0)  # of structural models, relative to the column
 _ROUGH_NOISE: Range = (0.3, 1.0)
 _PILOT = 128  # points that tell where a law is, for the far rows
 
