@@ -298,7 +298,10 @@ def test_a_batch_is_a_loop_in_every_verb() -> None:
         x = batch[i, :5]
         for mine, own in (
             (whole.log_density(batch[:, :5])[i], alone.log_density(x)),
-            (whole.marginal([2, 1]).score(batch[:, :5, [2, 1]])[i], alone.marginal([2, 1]).score(x[:, [2, 1]])),
+            (
+                whole.marginal([2, 1]).score(batch[:, :5, [2, 1]])[i],
+                alone.marginal([2, 1]).score(x[:, [2, 1]]),
+            ),
             (
                 whole.conditional([1], values).log_density(batch[:, :5, [0, 2]])[i],
                 alone.conditional([1], values[i]).log_density(x[:, [0, 2]]),
