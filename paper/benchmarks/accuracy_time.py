@@ -23,8 +23,9 @@ from discoformer.core.fields import Method
 from discoformer_paper.harness.benchmark import Session, benchmark, unfinished
 from discoformer_paper.harness.contestants import CORE_SIZE
 from discoformer_paper.harness.figures import finish, panels
+from discoformer_paper.harness.jobs import Job
 from discoformer_paper.harness.problems import Problem, gmm_problem, measure_errors, relative_error
-from discoformer_paper.harness.runner import Job, fill
+from discoformer_paper.harness.runner import fill
 
 NAMES = (MODEL, MIXTURE, ATTENTION, OURS, BIC)
 KEYS, VALUES = ("model", "threads", "method", "d", "n", "dataset"), ("score_error", "score_square", "seconds")

@@ -159,7 +159,9 @@ def test_blocks_of_queries_do_not_change_the_answer(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("dim", [1, 2, 10, 32])
 def test_training_tasks_are_finite_and_their_scores_are_bounded(dim: int) -> None:
     # Also at points of the second law, which may be far out; in whitened coordinates, per column.
-    recipe = Recipe(name="x", core={}, frame="whiten", prior={}, dims=[dim], sizes=(128, 512), tokens=512, max_batch=4)
+    recipe = Recipe(
+        name="x", core={}, frame="whiten", prior={}, dims=[dim], sizes=(128, 512), tokens=512, max_batch=4
+    )
     for step in range(40):
         task = draw_task(recipe, TablePrior(), step_generator(seed=0, rank=0, step=step)).to(F64)
         size = task.context.shape[1]

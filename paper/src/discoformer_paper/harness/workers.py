@@ -8,10 +8,10 @@ numbers are handed out in short stretches.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
@@ -19,22 +19,20 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError  # type
 
 from discoformer.core.checks import DataError
 from discoformer_paper.harness.contestants import Networks
-
-if TYPE_CHECKING:
-    from discoformer_paper.harness.runner import Context, Job, Key
+from discoformer_paper.harness.jobs import Context, Job, Key, Values
 
 __all__ = ["measure_on_workers"]
 
 STRETCH = 16  # jobs handed out at a time, at most
 
-Run = Callable[["Context"], Iterable["Job"]]
-Found = list[tuple["Key", Mapping[str, float]]]
+Run = Callable[[Context], Iterable[Job]]
+Found = list[tuple[Key, Values]]
 _jobs: dict[str, list[Job]] = {}  # of a worker, under the name of the call
 
 
 def measure_on_workers(
     run: Run, context: Context, numbers: Sequence[int], workers: int
-) -> Iterator[tuple[Key, Mapping[str, float]]]:
+) -> Iterator[tuple[Key, Values]]:
     """Measure the jobs with these numbers of those that ``run`` lists; yields keys and values as they come.
 
     Every worker has one thread.  An error in one ends all; what was yielded is done.
@@ -44,8 +42,9 @@ def measure_on_workers(
     length = max(1, min(STRETCH, len(numbers) // (4 * workers)))
     stretches = [numbers[start : start + length] for start in range(0, len(numbers), length)]
     tasks = (delayed(_measure)(call, run, plain, stretch) for stretch in stretches)
+    outputs = _pool(min(workers, len(stretches)))(tasks)
     try:
-        for found, error in _pool(min(workers, len(stretches)))(tasks):
+        for found, error in outputs:
             yield from found
             if error is not None:
                 raise error
@@ -54,6 +53,10 @@ def measure_on_workers(
             "a worker was killed, perhaps for its memory; what was measured is kept: "
             "run it again, with fewer --workers"
         ) from None
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # after an error joblib warns that it has cancelled the others
+            outputs.close()
 
 
 def _pool(workers: int) -> Parallel:
