@@ -14,7 +14,7 @@ NORMAL = 1e9  # degrees of freedom
 
 
 def moments(x: torch.Tensor, kappa: float, target: torch.Tensor, whole: float) -> StudentMixture:
-    """One slot with a scatter of which a part enters whole and the rest along the axes, shrunk to a target."""
+    """One slot whose scatter enters in part whole, for the rest along the axes, shrunk to a target."""
     offset = x - x.mean(0)
     scatter = offset.T @ offset
     scatter = whole * scatter + (1 - whole) * scatter.diagonal().diag()
