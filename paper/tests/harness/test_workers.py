@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,17 @@ from discoformer_paper.harness.workers import _pool, measure_on_workers
 Reproduce = Callable[..., int]
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As in a worker: sums of several threads are rounded otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_workers_measure_the_same_and_keep_the_order(
-    tmp_path: Path, model_path: Path, reproduce: Reproduce
+    tmp_path: Path, model_path: Path, reproduce: Reproduce, one_thread: None
 ) -> None:
     files = []
     for workers in (1, 2):
