@@ -4,8 +4,8 @@ The benchmark of random Gaussian mixtures, k = 1..10 modes in turn, n from 2^8 t
 error is pooled over the data sets, the seconds are the mean of fitting and answering at all points, in one
 process after a warm-up.  The paper's core, which is quadratic in n, stops at the largest n it was trained on.
 
-Measurements are kept in results/accuracy_time_unfinished.csv as they are made, so an interrupted run goes on
-where it stopped; the file goes when the table is written: results/accuracy_time.csv, and the figure
+Measurements are kept in results/accuracy_time_unfinished.csv as they are made, so an interrupted run
+continues where it stopped; the file goes when the table is written: results/accuracy_time.csv, and the figure
 docs/images/accuracy_time.png.
 """
 

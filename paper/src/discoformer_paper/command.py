@@ -28,7 +28,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser = command_parser(name, description, EXAMPLES, json=False)
     add_options(parser, "docs/results if it is there, else results")
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"experiments, or {ALL}, or {PAGE}")
-    parser.add_argument("--list", action="store_true", help="the names, what each shows, and what is done")
+    parser.add_argument("--list", action="store_true", help="names, titles, and how much is measured")
     parser.add_argument("--seeds", type=int, help="data sets per setting (default: the experiment's own)")
     parser.add_argument(
         "--workers",

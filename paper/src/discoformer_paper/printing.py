@@ -18,9 +18,9 @@ __all__ = ["print_list", "print_overview", "print_summary"]
 
 
 def print_list(folder: Path) -> None:
-    """Names, what each shows, and how many rows a folder holds."""
-    rows = [[e.name, e.source, str(len(e.ledger(folder))), e.shows] for e in map(find, NAMES)]
-    print_folded(["name", "in the paper", "rows", "what it shows"], rows)
+    """Names, titles, and how many rows a folder holds."""
+    rows = [[e.name, e.source, str(len(e.ledger(folder))), e.title] for e in map(find, NAMES)]
+    print_folded(["name", "in the paper", "rows", "title"], rows)
 
 
 def print_summary(experiment: Experiment, summary: Summary, ours: str) -> None:
