@@ -95,9 +95,9 @@ def fit_margins(
 def view_weights(left_out: Tensor, weights: Tensor | None, rounds: int = 100) -> Tensor:
     """Weights (..., K) that maximize the mean of log sum_k w_k exp(left_out (..., n, K)).
 
-    >>> left_out = torch.tensor([[0.0, -3.0], [0.0, -2.0], [-1.0, 0.0]], dtype=torch.float64)
+    >>> left_out = torch.tensor([[0.0, -9.0], [0.0, -9.0], [-9.0, 0.0]], dtype=torch.float64)
     >>> view_weights(left_out, None).round(decimals=2).tolist()
-    [0.75, 0.25]
+    [0.67, 0.33]
     """
     density = (left_out - left_out.amax(-1, keepdim=True)).exp()
     size, views = density.shape[-2:]
