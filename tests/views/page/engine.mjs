@@ -24,7 +24,8 @@ function answer(whole, { through, verb, at }) {
 }
 
 function answers() {
-  if (TASK.special) return TASK.special.map(([name, given]) => plain(given.map(row => SPECIAL[name](...row))));
+  if (TASK.special)
+    return TASK.special.map(([name, given]) => plain(given.map(row => SPECIAL[name](...row))));
   const density = readDensity(TASK.numbers);
   return TASK.asks.map(ask => answer(density, ask));
 }

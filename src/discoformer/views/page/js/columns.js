@@ -129,7 +129,7 @@ export class NormalScores extends ColumnMap {
     let low = Infinity;
     let high = -Infinity;
     for (let m = 0; m < this.count; m++) {
-      const q = Math.expm1(u * u / (this.nu[m] * this.factor[m]));
+      const q = Math.expm1((u * u) / (this.nu[m] * this.factor[m]));
       const x = this.mean[m] + this.scale[m] * Math.sign(u) * Math.sqrt(this.nu[m] * q);
       low = Math.min(low, x);
       high = Math.max(high, x);
@@ -153,14 +153,14 @@ export class NormalScores extends ColumnMap {
     for (let m = 0; m < this.count; m++) {
       const nu = this.nu[m];
       const t = (x - this.mean[m]) / this.scale[m];
-      const q = t * t / nu;
+      const q = (t * t) / nu;
       const logQ = Math.log1p(q);
       // log(1 + q) / q and its derivative by q, which lose their digits near zero
-      const ratio = q < SERIES ? 1 - q / 2 + q * q / 3 - q ** 3 / 4 : logQ / q;
-      const change = q < SERIES ? -0.5 + 2 * q / 3 - 0.75 * q * q : (1 / (1 + q) - ratio) / q;
+      const ratio = q < SERIES ? 1 - q / 2 + (q * q) / 3 - q ** 3 / 4 : logQ / q;
+      const change = q < SERIES ? -0.5 + (2 * q) / 3 - 0.75 * q * q : (1 / (1 + q) - ratio) / q;
       this.z[m] = t * Math.sqrt(this.factor[m] * ratio);
       this.logSlope[m] = 0.5 * Math.log(this.factor[m] / ratio) - logQ - Math.log(this.scale[m]);
-      this.bend[m] = -(change / ratio + 2 / (1 + q)) * t / (nu * this.scale[m]);
+      this.bend[m] = (-(change / ratio + 2 / (1 + q)) * t) / (nu * this.scale[m]);
     }
   }
 

@@ -10,6 +10,7 @@
 //   conditional(columns, values) the density of the others, given values
 //   cdf(points), quantile(shares)       of one column
 //   densityGrid(xs, ys)          densities (ys x xs) of two columns, for pictures
+//   prune()                      the same density without what cannot be seen in pictures
 //
 // Adding a base or a transform: a class, and an entry in `BASES` or in `TRANSFORMS` (transforms.js).
 
@@ -25,7 +26,7 @@ const BASES = {
   pushed: numbers =>
     new Pushforward(
       readDensity(numbers.base),
-      numbers.transforms.map(part => TRANSFORMS[part.kind].read(part))
+      numbers.transforms.map(part => TRANSFORMS[part.kind].read(part)),
     ),
 };
 
@@ -133,6 +134,11 @@ export class Pushforward {
     return this.base.transform(inner, moved);
   }
 
+  /** The same without what cannot be seen in a picture. */
+  prune() {
+    return new Pushforward(this.base.prune(), this.transforms);
+  }
+
   densityGrid(xs, ys) {
     const out = new Float64Array(xs.length * ys.length);
     this.addToGrid(xs, ys, 1, out);
@@ -238,7 +244,10 @@ export class Blend {
   }
 
   marginal(columns) {
-    return new Blend(this.parts.map(part => part.marginal(columns)), this.logWeight);
+    return new Blend(
+      this.parts.map(part => part.marginal(columns)),
+      this.logWeight,
+    );
   }
 
   /** The weights move to the parts that explain the values. */
@@ -250,12 +259,17 @@ export class Blend {
     });
     const total = logSumExp(logWeight);
     if (!Number.isFinite(total)) throw new RangeError("no part of the fit can explain the values given");
-    return new Blend(rest, logWeight.map(weight => weight - total));
+    return new Blend(
+      rest,
+      logWeight.map(weight => weight - total),
+    );
   }
 
   cdf(points) {
     const below = this.parts.map(part => part.cdf(points));
-    return points.map((_, p) => below.reduce((sum, part, k) => sum + Math.exp(this.logWeight[k]) * part[p], 0));
+    return points.map((_, p) =>
+      below.reduce((sum, part, k) => sum + Math.exp(this.logWeight[k]) * part[p], 0),
+    );
   }
 
   quantile(shares) {
@@ -266,8 +280,18 @@ export class Blend {
     });
   }
 
+  prune() {
+    return new Blend(
+      this.parts.map(part => part.prune()),
+      this.logWeight,
+    );
+  }
+
   transform(matrix, shift) {
-    return new Blend(this.parts.map(part => part.transform(matrix, shift)), this.logWeight);
+    return new Blend(
+      this.parts.map(part => part.transform(matrix, shift)),
+      this.logWeight,
+    );
   }
 
   densityGrid(xs, ys) {

@@ -52,7 +52,7 @@ export function levelInScale(scale, logDensity) {
   if (!(depth < DEPTH)) return 1;
   if (depth <= 0) return 0;
   const bin = binOf(depth);
-  const part = depth * BINS / DEPTH - bin;
+  const part = (depth * BINS) / DEPTH - bin;
   return scale.level[bin] + part * (scale.level[bin + 1] - scale.level[bin]);
 }
 
@@ -62,9 +62,9 @@ export function depthOfLevel(scale, level) {
   while (bin < BINS - 1 && scale.level[bin + 1] < level) bin++;
   const width = scale.level[bin + 1] - scale.level[bin];
   const part = width > 0 ? Math.min((level - scale.level[bin]) / width, 1) : 1;
-  return scale.peak - (bin + part) * DEPTH / BINS;
+  return scale.peak - ((bin + part) * DEPTH) / BINS;
 }
 
 function binOf(depth) {
-  return Math.min(Math.floor(depth * BINS / DEPTH), BINS);
+  return Math.min(Math.floor((depth * BINS) / DEPTH), BINS);
 }

@@ -11,7 +11,7 @@ export function unpack(numbers) {
 /** Full symmetric matrices (M x d x d) from their lower halves, row by row. */
 export function unpackSymmetric(numbers, dim) {
   const lower = unpack(numbers);
-  const size = dim * (dim + 1) / 2;
+  const size = (dim * (dim + 1)) / 2;
   const count = lower.length / size;
   const full = new Float64Array(count * dim * dim);
   for (let m = 0, k = 0; m < count; m++) {

@@ -13,8 +13,8 @@ export function bisectQuantile(cdf, shares, low, high) {
   const at = x => cdf(Float64Array.of(x))[0];
   return Float64Array.from(shares, share => {
     let [a, b] = [low, high];
-    for (let reach = (b - a) || 1; at(a) > share; reach *= 2) a -= reach;
-    for (let reach = (b - a) || 1; at(b) < share; reach *= 2) b += reach;
+    for (let reach = b - a || 1; at(a) > share; reach *= 2) a -= reach;
+    for (let reach = b - a || 1; at(b) < share; reach *= 2) b += reach;
     for (let k = 0; k < HALVINGS; k++) {
       const middle = 0.5 * (a + b);
       if (middle <= a || middle >= b) break;

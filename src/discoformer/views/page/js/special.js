@@ -81,10 +81,10 @@ export function erf(x) {
   let term = x;
   let sum = x;
   for (let k = 1; Math.abs(term) > 1e-17 * Math.abs(sum); k++) {
-    term *= -x * x / k;
+    term *= (-x * x) / k;
     sum += term / (2 * k + 1);
   }
-  return 2 / Math.sqrt(Math.PI) * sum;
+  return (2 / Math.sqrt(Math.PI)) * sum;
 }
 
 /** The normal distribution function. */
@@ -128,14 +128,14 @@ function betaFraction(a, b, x) {
   const tiny = 1e-300;
   const safe = value => (Math.abs(value) < tiny ? tiny : value);
   let c = 1;
-  let d = 1 / safe(1 - (a + b) * x / (a + 1));
+  let d = 1 / safe(1 - ((a + b) * x) / (a + 1));
   let result = d;
   for (let m = 1; m < 1000; m++) {
-    const even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
     d = 1 / safe(1 + even * d);
     c = safe(1 + even / c);
     result *= d * c;
-    const odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
     d = 1 / safe(1 + odd * d);
     c = safe(1 + odd / c);
     const factor = d * c;
@@ -151,13 +151,13 @@ export function studentCdf(t, nu) {
   if (nu > 1e4) return nearlyNormalCdf(t, nu);
   // half of I_x(nu/2, 1/2) at x = nu / (nu + t^2)
   const a = 0.5 * nu;
-  const logX = -Math.log1p(t * t / nu);
+  const logX = -Math.log1p((t * t) / nu);
   const x = Math.exp(logX);
-  const rest = t * t / (nu + t * t);
+  const rest = (t * t) / (nu + t * t);
   if (rest === 0) return 0.5;
   const logBeta = HALF_LOG_PI - lgammaGain(a, 0.5) - 0.5 * Math.log(a);
   const front = Math.exp(a * logX + 0.5 * Math.log(rest) - logBeta);
-  if (x < (a + 1) / (a + 2.5)) return 0.5 * front * betaFraction(a, 0.5, x) / a;
+  if (x < (a + 1) / (a + 2.5)) return (0.5 * front * betaFraction(a, 0.5, x)) / a;
   return 0.5 - front * betaFraction(0.5, a, rest);
 }
 
@@ -168,6 +168,6 @@ function nearlyNormalCdf(t, nu) {
   const first = (s + 1) / 4;
   const second = (((3 * s - 7) * s - 5) * s - 3) / 96;
   const third = (((((s - 11) * s + 14) * s + 6) * s - 3) * s - 15) / 384;
-  const correction = t * (first + (second + third / nu) / nu) / nu;
+  const correction = (t * (first + (second + third / nu) / nu)) / nu;
   return ndtr(t) - correction * Math.exp(-0.5 * s - HALF_LOG_TWO_PI);
 }

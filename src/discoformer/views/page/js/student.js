@@ -93,7 +93,8 @@ export class StudentMixture {
           distance += sum * sum;
         }
         const logit = peak[m] - power[m] * Math.log1p(distance / nu[m]);
-        if (logit > top) { // sums so far are in units of the largest term
+        if (logit > top) {
+          // sums so far are in units of the largest term
           const shrink = Math.exp(top - logit);
           total *= shrink;
           for (let j = 0; j < dim; j++) score[at + j] *= shrink;
@@ -101,7 +102,7 @@ export class StudentMixture {
         }
         const share = Math.exp(logit - top);
         total += share;
-        const pull = -share * (nu[m] + dim) / (nu[m] + distance);
+        const pull = (-share * (nu[m] + dim)) / (nu[m] + distance);
         for (let j = 0; j < dim; j++) {
           let sum = 0;
           for (let i = j; i < dim; i++) sum += root[start + i * dim + j] * z[i];
@@ -180,8 +181,8 @@ export class StudentMixture {
   /**
    * The law of the other columns, in their order, given the values of `columns`.
    *
-   * Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with the distance of
-   * the values; the weights move to the components that explain the values.
+   * Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with the distance
+   * of the values; the weights move to the components that explain the values.
    */
   conditional(columns, values) {
     const { count, dim, nu } = this;
@@ -230,7 +231,12 @@ export class StudentMixture {
     }
     const total = logSumExp(logWeight);
     for (let m = 0; m < count; m++) logWeight[m] -= total;
-    return new StudentMixture(logWeight, mean, scale, nu.map(value => value + given));
+    return new StudentMixture(
+      logWeight,
+      mean,
+      scale,
+      nu.map(value => value + given),
+    );
   }
 
   /** Distribution function at points of one column. */
@@ -238,6 +244,7 @@ export class StudentMixture {
     return points.map(x => {
       let below = 0;
       for (let m = 0; m < this.count; m++) {
+        if (this.logWeight[m] < -50) continue; // less than the last digit
         const t = (x - this.mean[m]) / Math.sqrt(this.scale[m]);
         below += Math.exp(this.logWeight[m]) * studentCdf(t, this.nu[m]);
       }
@@ -255,6 +262,21 @@ export class StudentMixture {
       high = Math.max(high, this.mean[m] + spread);
     }
     return bisectQuantile(points => this.cdf(points), shares, low, high);
+  }
+
+  /** The same without components that hold less than exp(-UNSEEN) of the mass: for pictures. */
+  prune() {
+    const kept = [...this.logWeight.keys()].filter(m => this.logWeight[m] > -UNSEEN);
+    if (kept.length === this.count) return this;
+    const pick = (values, size) =>
+      Float64Array.from(kept.flatMap(m => [...values.subarray(m * size, (m + 1) * size)]));
+    const { dim } = this;
+    return new StudentMixture(
+      pick(this.logWeight, 1),
+      pick(this.mean, dim),
+      pick(this.scale, dim * dim),
+      pick(this.nu, 1),
+    );
   }
 
   /** The law of x matrix + shift, matrix (d x e) and shift (e). */

@@ -15,7 +15,7 @@ export class Frame {
 
   static read(numbers) {
     const [center, matrix, inverse, logDet] = ["center", "matrix", "inverse", "log_det"].map(name =>
-      unpack(numbers[name])
+      unpack(numbers[name]),
     );
     return new Frame(center, matrix, inverse, logDet[0]);
   }
@@ -60,7 +60,7 @@ export class Frame {
     return out;
   }
 
-  /** What an estimate inside reads outside; changes `logDensity` and gives the score outside, if there is one. */
+  /** What an estimate inside reads outside: changes `logDensity`, gives the score if there is one. */
   outside(points, logDensity, score) {
     const { dim, matrix } = this;
     for (let p = 0; p < logDensity.length; p++) logDensity[p] += this.logDet;
@@ -83,7 +83,7 @@ export class Frame {
     return [Frame.scaling(center, scale), columns];
   }
 
-  /** Values of one column inside and log slopes there, from their own values; of a frame that scales columns. */
+  /** Values of one column inside, and log slopes there; of a frame that scales columns. */
   axis(column, values) {
     const slope = this.matrix[column * this.dim + column];
     const log = Math.log(slope);
