@@ -1,35 +1,38 @@
-"""The numbers of a report: columns, entropy, unusual rows, and how well the model fits."""
+"""What a report says about a table: columns, unusual rows, what depends on what, how well the model fits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discoformer import functionals
 from discoformer.api.fitting import Fitted
 from discoformer.core.checks import DataError
-from discoformer.core.fields import as_point_density
+from discoformer.core.fields import Density, as_point_density
 from discoformer.data.files import Table
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood
 from discoformer.methods import resolve
+from discoformer.views.page.dependence import Pair, pair_information
+from discoformer.views.page.folds import FEWEST, FOLDS, Folds, hold_out
+from discoformer.views.page.kinds import ColumnKind, column_kind
+from discoformer.views.page.unusual import Unusual, find_unusual
 
-__all__ = ["ColumnSummary", "Comparison", "TableSummary", "UnusualRow", "effective_dimension", "summarize"]
+__all__ = ["ColumnSummary", "Comparison", "TableSummary", "effective_dimension", "summarize"]
 
-UNUSUAL = 10  # rows listed
-FOLDS = 5
-FEWEST = 4  # with fewer rows, a fit without one fold would have less than three
-PEERS = {"kde-scott": "kernel density, Scott's rule", "kde-loo": "kernel density, leave-one-out bandwidth"}
+PEERS = {
+    "kde-scott": "kernel density (Scott's rule)",
+    "kde-loo": "kernel density (leave-one-out bandwidth)",
+}
 
 Measured = tuple[float, float]  # a value and its standard error
 
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """One column: five quantiles, mean, standard deviation and the number of distinct values."""
+    """One column: five quantiles, mean, standard deviation, number of distinct values, and its kind."""
 
     name: str
     least: float
@@ -40,15 +43,8 @@ class ColumnSummary:
     mean: float
     sd: float
     distinct: int
-
-
-@dataclass(frozen=True)
-class UnusualRow:
-    """A row of low density: its number from 0, its log density and its values."""
-
-    row: int
-    log_density: float
-    values: tuple[float, ...]
+    kind: ColumnKind
+    fitted: bool
 
 
 @dataclass(frozen=True)
@@ -58,12 +54,18 @@ class Comparison:
     Attributes
     ----------
     folds : of the cross-validation
+    rows : that were held out in turn
+    own : label of the model of the page
     results : name of the method, log-likelihood per row, and how far that is behind the best
+    wins : by peer, the share of rows that are more likely under the model of the page
     failures : what the other methods said
     """
 
     folds: int
+    rows: int
+    own: str
     results: Sequence[tuple[str, Measured, Measured]]
+    wins: Mapping[str, float]
     failures: Sequence[str]
 
 
@@ -77,9 +79,9 @@ class TableSummary:
     columns : of the table, in order
     model : name of the fitted model
     dimension, effective_dimension : number of columns in the fit, and `effective_dimension` of them
-    entropy : in nats, or why it is not available
-    unusual : rows of lowest density, the lowest first
-    comparison : the model against kernel density, or None if the rows are too few
+    unusual : rows that stand out, the most surprising first
+    pairs : of columns, the most dependent first; none if the model has no margins
+    comparison : the model against kernel density, or why there is none
     """
 
     rows: int
@@ -87,9 +89,9 @@ class TableSummary:
     model: str
     dimension: int
     effective_dimension: float
-    entropy: Measured | str
-    unusual: Sequence[UnusualRow]
-    comparison: Comparison | None
+    unusual: Unusual
+    pairs: Sequence[Pair]
+    comparison: Comparison | str
 
 
 def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[Any]] = iter) -> TableSummary:
@@ -99,27 +101,38 @@ def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[A
     ----------
     table : the data
     fitted : of `discoformer.api.fitting.fit_sample`, with a density
-    progress : as for `discoformer.evaluation.held_out.held_out_log_likelihood`
+    progress : called with the list of folds, iterates over them; for a progress bar
 
     Examples
     --------
     >>> from discoformer.api.fitting import fit_sample
     >>> table = Table(np.random.default_rng(0).normal(size=(40, 2)), ("a", "b"))
     >>> summary = summarize(table, fit_sample(table.values, "kde-scott"))
-    >>> summary.rows, [column.name for column in summary.columns], len(summary.unusual)
-    (40, ['a', 'b'], 10)
+    >>> summary.rows, [column.name for column in summary.columns], len(summary.pairs)
+    (40, ['a', 'b'], 1)
     """
     field = as_point_density(fitted.field)
     part = table.values[:, field.support]
+    folds: Folds | None = None
+    comparison: Comparison | str = f"{len(part)} rows are too few to hold some out"
+    if len(part) >= FEWEST:
+        try:
+            folds = hold_out(fitted.refit(), part, progress=progress)
+            comparison = _compare(part, fitted, folds)
+        except DataError as problem:  # such as a fold in which a column is constant
+            comparison = f"no rows could be held out: {problem}"
     return TableSummary(
         rows=len(table.values),
-        columns=[_column(name, x) for name, x in zip(table.names, table.values.T, strict=True)],
+        columns=[
+            _column(name, x, j in field.support)
+            for j, (name, x) in enumerate(zip(table.names, table.values.T, strict=True))
+        ],
         model=fitted.resolved.name,
         dimension=part.shape[1],
         effective_dimension=effective_dimension(part),
-        entropy=_entropy(part, fitted),
-        unusual=_unusual(table.values, field.log_density(table.values)),
-        comparison=_compare(part, fitted, progress) if len(part) >= FEWEST else None,
+        unusual=find_unusual(field, table.values, folds),
+        pairs=pair_information(field) if isinstance(field, Density) else [],
+        comparison=comparison,
     )
 
 
@@ -136,38 +149,28 @@ def effective_dimension(values: NDArray[np.float64]) -> float:
     return float(eigenvalues.sum() ** 2 / (eigenvalues**2).sum())
 
 
-def _column(name: str, x: NDArray[np.float64]) -> ColumnSummary:
+def _column(name: str, x: NDArray[np.float64], fitted: bool) -> ColumnSummary:
     least, first, median, third, largest = np.quantile(x, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
     mean, sd, distinct = float(x.mean()), float(x.std()), len(np.unique(x))
-    return ColumnSummary(name, least, first, median, third, largest, mean, sd, distinct)
+    kind = column_kind(x)
+    return ColumnSummary(name, least, first, median, third, largest, mean, sd, distinct, kind, fitted)
 
 
-def _entropy(part: NDArray[np.float64], fitted: Fitted) -> Measured | str:
-    if len(part) < FEWEST:
-        return f"{len(part)} rows are too few"
-    try:
-        nats, error = functionals.entropy(part, fitted.refit(), folds=min(FOLDS, len(part)))
-    except DataError as problem:  # such as a fold in which a column is constant
-        return str(problem)
-    return nats, error
-
-
-def _unusual(values: NDArray[np.float64], log_density: NDArray[np.float64]) -> list[UnusualRow]:
-    order = np.argsort(log_density, kind="stable")[:UNUSUAL].tolist()
-    return [UnusualRow(row, float(log_density[row]), tuple(values[row].tolist())) for row in order]
-
-
-def _compare(
-    part: NDArray[np.float64], fitted: Fitted, progress: Callable[[Any], Iterable[Any]]
-) -> Comparison:
-    """The model against kernel density, with the same folds and bounds."""
-    own, folds = fitted.refit(), min(FOLDS, len(part))
-    peers = {label: replace(own, method=resolve(name).method) for name, label in PEERS.items()}
-    found: dict[str, HeldOut] = {}
+def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds) -> Comparison:
+    """The model against kernel density, with the same rows, folds and bounds."""
+    rows = part[folds.sample]
+    own = f"this page's model ({fitted.resolved.name})"
+    at_rows = folds.ask(lambda field, x: field.log_density(x), part)[folds.sample]
+    if not np.isfinite(at_rows).all():
+        raise DataError(
+            f"the held-out log density of row {int((~np.isfinite(at_rows)).argmax())} is infinite"
+        )
+    found = {own: HeldOut(at_rows, 0.0)}
     failures = []
-    for label, method in {f"this page's model ({fitted.resolved.name})": own, **peers}.items():
+    for name, label in PEERS.items():
         try:
-            found[label] = held_out_log_likelihood(method, part, folds, progress=progress)
+            method = replace(fitted.refit(), method=resolve(name).method)
+            found[label] = held_out_log_likelihood(method, rows, min(FOLDS, len(rows)))
         except DataError as problem:
             failures.append(f"{label}: {problem}")
     ranked = sorted(found, key=lambda label: -found[label].mean)
@@ -175,4 +178,5 @@ def _compare(
         (label, (found[label].mean, found[label].standard_error), found[ranked[0]].minus(found[label]))
         for label in ranked
     ]
-    return Comparison(folds, results, failures)
+    wins = {label: float((at_rows > found[label].log_density).mean()) for label in ranked if label != own}
+    return Comparison(len(folds.fields), len(rows), own, results, wins, failures)
