@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     check_folder(args.out)
     table = read_input(args)
     bar = partial(track, label="holding out")
-    page = make_report(table, model=args.model, bounds=args.bounds, title=args.file.name, progress=bar)
+    page = make_report(table, model=args.model, bounds=args.bounds, title=_title(args), progress=bar)
     with replacing(args.out) as temporary:
         temporary.write_text(page, encoding="utf-8")
     if args.json:
@@ -59,3 +59,9 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps({"n": n, "d": d, "columns": table.names, "model": args.model, "out": str(args.out)}))
     else:
         print(f"wrote {args.out}")
+
+
+def _title(args: argparse.Namespace) -> str:
+    name = "standard input" if str(args.file) == "-" else str(args.file.name)
+    more = len(args.files) - 1
+    return f"{name} and {more} more" if more else name
