@@ -43,7 +43,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Read, fit, write, check; what can be refused early is refused before the work."""
     check_export(args.out)
-    if args.out.resolve() == args.file.resolve():
+    if args.out.resolve() in [path.resolve() for path in args.files]:
         raise DataError(f"{args.out}: is an input file, give another name to --out")
     context = read_input(args)
     dtype = torch.float32 if args.float32 else torch.float64
