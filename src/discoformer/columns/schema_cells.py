@@ -33,6 +33,7 @@ GAPS = frozenset(
     + ("null", "nil", "missing", "unknown", "not available", "#div/0!", "#value!", "#ref!", "#num!", "#name?")
 )
 MOSTLY = 0.5  # a text column with at least this share of numbers was meant to be one of numbers
+PROBED = 1000  # cells of a long column of text that are looked at before all are
 CODE_DIGITS = 4  # of codes with zeros in front, at least
 _MINUS = "-−"
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
@@ -186,9 +187,12 @@ def mixed_numbers(cells: pd.Series[Any]) -> str | None:
     there = cells[cells.notna()].astype(str)
     if are_codes(there.unique().tolist()):
         return None
+    probe = there.iloc[:: max(1, len(there) // PROBED)]
+    if not len(there) or np.mean([_is_amount(text) for text in probe]) < MOSTLY / 2:
+        return None
     numbers = {text: _is_amount(text) for text in there.unique().tolist()}
     good = there.map(numbers).astype(bool)
-    if not len(there) or good.mean() < MOSTLY:
+    if good.mean() < MOSTLY:
         return None
     if not good.all():
         row = int(cells.notna().to_numpy().nonzero()[0][int((~good).to_numpy().argmax())])

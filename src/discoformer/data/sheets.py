@@ -39,7 +39,7 @@ def read_sheet(content: Content) -> RawTable:
         with content.open() as file, pd.ExcelFile(file, engine=engine) as book:
             sheets = list(map(str, book.sheet_names))
             for sheet in sheets:
-                cells = book.parse(sheet, header=None)
+                cells = pd.read_excel(book, sheet_name=sheet, header=None)
                 cells = cells.dropna(how="all").dropna(how="all", axis=1)
                 if cells.size:
                     break
