@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import webbrowser
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,7 @@ __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
 examples:
-  discoformer report data.csv
+  discoformer report data.csv --open
   discoformer report data.parquet --columns age,income --bounds income=0: --out income.html
 """
 
@@ -27,8 +28,8 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
     parser = command_parser(
         name,
-        "Write a page about FILE: its columns, their densities, its unusual rows, and how well "
-        "the model fits. Pictures are inside, nothing is fetched when it is opened.",
+        "Write a page about FILE: rows that look like errors, columns, what depends on what, and live "
+        "pictures of the density. All is inside, nothing is fetched when it is opened.",
         EXAMPLES,
     )
     add_input(parser, "the table")
@@ -39,6 +40,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         default=Path("report.html"),
         help="the page (default: report.html)",
     )
+    parser.add_argument("--open", action="store_true", help="show the page in the browser when it is done")
     add_model(parser)
     add_bounds(parser)
     return parser
@@ -59,6 +61,8 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps({"n": n, "d": d, "columns": table.names, "model": args.model, "out": str(args.out)}))
     else:
         print(f"wrote {args.out}")
+    if args.open:
+        webbrowser.open(args.out.resolve().as_uri())
 
 
 def _title(args: argparse.Namespace) -> str:

@@ -1,0 +1,47 @@
+"""The JavaScript of the page as one module: no build step, no network, no loader.
+
+The files in `js/` are ordinary ES modules that import each other by name.  A page that is one file cannot
+import, so `bundle` writes them one after another, each after what it imports, and takes the import and export
+words away.  All names then share one scope: no two files may declare the same name at their top level, which
+a test holds them to.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["bundle", "read_asset"]
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?!default\b)", re.MULTILINE)
+
+
+@cache
+def bundle(*entries: str) -> str:
+    """One module of some files of `js/` and all they import; an ``export default`` stays.
+
+    >>> "import" in bundle("special.js"), bundle("density.js").count("function lgamma(")
+    (False, 1)
+    """
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in done:
+            return
+        done[name] = ""  # files may import each other in a ring: functions find their names when called
+        text = read_asset(f"js/{name}")
+        for needed in _IMPORT.findall(text):
+            add(needed)
+        del done[name]
+        done[name] = _EXPORT.sub("", _IMPORT.sub("", text))
+
+    for entry in entries:
+        add(entry)
+    return "\n".join(done.values())
+
+
+def read_asset(name: str) -> str:
+    """The text of a file beside this one."""
+    return (files(__package__) / name).read_text(encoding="utf-8")

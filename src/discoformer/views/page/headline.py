@@ -1,0 +1,192 @@
+"""The first screen: what is worth knowing about a table, in words.
+
+A sentence is a list of pieces: text, numbers, and names of columns.  The template writes numbers so that the
+page can put them in the reader's own format, and escapes everything else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discoformer.views.page.dependence import Pair
+from discoformer.views.page.summary import Comparison, TableSummary
+from discoformer.views.page.unusual import UnusualRow
+
+__all__ = ["Name", "Piece", "Point", "Words", "about", "headline"]
+
+_LISTED = 5  # rows that are told one by one
+_NAMED = 6  # columns named in a list, before it says how many more
+_STRONG, _SOME, _WEAK = 0.6, 0.3, 0.2  # correlations that are told as such
+
+
+class Name(str):
+    """A name of a column in a sentence."""
+
+
+Piece = str | int | float
+Words = list[Piece]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing to know: a short statement, what is behind it, and perhaps rows, each with a sentence."""
+
+    topic: str
+    lead: Words
+    body: Words
+    rows: Sequence[tuple[int, Words]] = ()
+
+
+def headline(summary: TableSummary) -> list[Point]:
+    """What the first screen says: errors, columns, what depends on what, and whether to trust the model."""
+    points = [_errors(summary), _columns(summary)]
+    if summary.pairs:
+        points.append(_dependence(summary))
+    if isinstance(summary.comparison, Comparison):
+        points.append(_verdict(summary.comparison))
+    return points
+
+
+def _errors(summary: TableSummary) -> Point:
+    unusual, names = summary.unusual, [column.name for column in summary.columns]
+    found = [row for row in unusual.rows if row.error]
+    rows = [(row.row, _told(row, names)) for row in found[:_LISTED]]
+    rows += _lone(summary, {row.row for row in found})
+    count = unusual.errors + len(rows) - min(len(found), _LISTED)
+    body: Words = []
+    if unusual.errors > _LISTED:
+        body += ["The ", _LISTED, " most surprising come first; more are in the table below. "]
+    for tail in unusual.tails:
+        body += [Name(names[tail]), " has a long tail rather than errors. "]
+    if not count:
+        first = unusual.rows[0] if unusual.rows else None
+        if first is not None and first.column is not None:
+            rows = [(first.row, [*_told(first, names), ": odd, but no more than chance allows"])]
+        return Point("errors", ["No row looks like an error."], body, rows)
+    what = (" row of ", " looks like an error.") if count == 1 else (" rows of ", " look like errors.")
+    return Point("errors", [count, what[0], summary.rows, what[1]], body, rows)
+
+
+def _lone(summary: TableSummary, known: set[int]) -> list[tuple[int, Words]]:
+    """Rows that are negative where hardly another is."""
+    rows: list[tuple[int, Words]] = []
+    for column in summary.columns:
+        alone = "in no other row" if len(column.kind.lone) == 1 else "in hardly another row"
+        new = [row for row in column.kind.lone if row not in known][:_LISTED]
+        rows += [(row, [Name(column.name), f" is negative, as {alone}"]) for row in new]
+    return rows
+
+
+def _told(row: UnusualRow, names: Sequence[str]) -> Words:
+    if row.column is None:
+        return ["log density ", row.log_density]
+    words: Words = [Name(names[row.column]), " is ", row.values[row.column]]
+    if row.expected is not None:
+        words += ["; the other columns suggest ", about(row.expected.low), " to ", about(row.expected.high)]
+    return words
+
+
+def _columns(summary: TableSummary) -> Point:
+    columns = summary.columns
+    body: Words = []
+    for kind, word in (
+        ("measured", "measured"),
+        ("whole numbers", "of whole numbers"),
+        ("few values", "with a few values only"),
+        ("constant", "constant"),
+    ):
+        of_kind = [column.name for column in columns if column.kind.kind == kind]
+        if of_kind:
+            body += [", " if body else "", len(of_kind), f" {word} (", *_list(of_kind), ")"]
+    body.append(". ")
+    left_out = [column for column in columns if not column.fitted]
+    if left_out:
+        body += ["Left out of the fit: ", *_list([column.name for column in left_out]), ". "]
+    for column in columns:
+        heaps = [remark for remark in column.kind.remarks if "exactly" in remark or "tail" in remark]
+        if heaps:
+            body += [Name(column.name), ": ", ", ".join(heaps), ". "]
+    return Point("columns", [len(columns), " columns." if len(columns) > 1 else " column."], body)
+
+
+def _dependence(summary: TableSummary) -> Point:
+    names = [column.name for column in summary.columns]
+    best = summary.pairs[0]
+    if best.correlation < _WEAK:
+        lead: Words = ["The columns are nearly independent."]
+        return Point("dependence", lead, ["The strongest tie is ", *_tie(best, names), "."])
+    lead = [Name(names[best.first]), " and ", Name(names[best.second]), f" {_strength(best)}."]
+    body: Words = ["As strong as a correlation of ", round(best.correlation, 2)]
+    for pair in summary.pairs[1:4]:
+        if pair.correlation >= _SOME:
+            body += ["; then ", *_tie(pair, names)]
+    body.append(". ")
+    strongest = dict.fromkeys((j for pair in summary.pairs for j in (pair.first, pair.second)), 0.0)
+    for pair in summary.pairs:
+        for j in (pair.first, pair.second):
+            strongest[j] = max(strongest[j], pair.correlation)
+    alone = [names[j] for j, value in sorted(strongest.items()) if value < _WEAK]
+    if alone and len(strongest) < len(summary.pairs) + 2:
+        body += [
+            *_list(alone),
+            " hardly depends on another column." if len(alone) == 1 else " hardly depend on other columns.",
+        ]
+    return Point("dependence", lead, body)
+
+
+def _tie(pair: Pair, names: Sequence[str]) -> Words:
+    return [Name(names[pair.first]), " and ", Name(names[pair.second]), " (", round(pair.correlation, 2), ")"]
+
+
+def _strength(pair: Pair) -> str:
+    r = pair.correlation
+    if r >= 0.95:
+        return "nearly determine each other"
+    return "depend on each other" + (" strongly" if r >= _STRONG else " somewhat" if r < _SOME else "")
+
+
+def _verdict(comparison: Comparison) -> Point:
+    """By the mean log-likelihood; where a few wild rows decide it, by the share of rows that are likelier."""
+    if len(comparison.results) < 2:
+        return Point("model", ["There is nothing to compare the model with."], [])
+    best, _, _ = comparison.results[0]
+    ahead = best == comparison.own
+    peer = comparison.results[1][0] if ahead else best
+    gap, error = next(
+        gap for label, _, gap in comparison.results if label == (peer if ahead else comparison.own)
+    )
+    wins = comparison.wins[peer]
+    half = 1 / math.sqrt(comparison.rows)  # two standard errors of a share of one half
+    body: Words = [f"Of the rows it had not seen, {wins:.0%} are more likely under it than under {peer}."]
+    if ahead and (gap > 2 * error or wins > 0.5 + half):
+        return Point("model", ["The model fits this table better than its peers."], body)
+    if not ahead and (gap > 2 * error or wins < 0.5 - half):
+        return Point("model", [f"Take details with care: {peer} fits this table better."], body)
+    return Point("model", [f"The model fits as well as {peer}."], body)
+
+
+def about(value: float) -> float:
+    """Three digits of a number that is an estimate.
+
+    >>> about(19301.99), about(0.0), about(-0.012345)
+    (19300.0, 0.0, -0.0123)
+    """
+    return float(f"{value:.3g}")
+
+
+def _list(names: Sequence[str]) -> Words:
+    """Names with commas, not too many.
+
+    >>> _list(["a", "b", "c"])
+    ['a', ', ', 'b', ' and ', 'c']
+    """
+    shown = names[:_NAMED]
+    words: Words = []
+    for k, name in enumerate(shown):
+        last = k == len(names) - 1
+        words += [*([" and " if last else ", "] if k else []), Name(name)]
+    if len(names) > len(shown):
+        words += [" and ", len(names) - len(shown), " more"]
+    return words

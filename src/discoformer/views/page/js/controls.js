@@ -1,0 +1,111 @@
+// Which columns are in the picture, and which are held fixed: chips and sliders, all reachable by keyboard.
+
+import { element } from "./dom.js";
+import { formatNumber } from "./format.js";
+
+export const MOST_SHOWN = 5;
+
+/** A list of switches, one for each column: in the picture or not. */
+export function makeChips(answers, state) {
+  const chips = answers.fitted.map(column => {
+    const toggle = () => {
+      const { shown, given } = state.values;
+      const inside = shown.includes(column);
+      if (inside ? shown.length === 1 : shown.length === MOST_SHOWN) return;
+      const left = new Map(given);
+      left.delete(column);
+      const next = inside ? shown.filter(c => c !== column) : [...shown, column].sort((a, b) => a - b);
+      state.set({ shown: next, given: left, zoom: new Map() });
+    };
+    return element("button.chip", { type: "button", click: toggle }, answers.columns[column].name);
+  });
+  const update = ({ shown }) => {
+    answers.fitted.forEach((column, k) => {
+      const inside = shown.includes(column);
+      chips[k].setAttribute("aria-pressed", String(inside));
+      chips[k].disabled = inside ? shown.length === 1 : shown.length >= MOST_SHOWN;
+    });
+  };
+  state.listen((values, changed) => changed.has("shown") && update(values));
+  update(state.values);
+  return element("div.chips", { role: "group", "aria-label": "columns in the picture" }, ...chips);
+}
+
+/** A slider for every column that is not in the picture. */
+export function makeSliders(answers, state) {
+  const list = element("div.sliders");
+  const rows = new Map(answers.fitted.map(column => [column, makeSlider(answers, state, column)]));
+  const fill = ({ shown }) => {
+    const hidden = answers.fitted.filter(column => !shown.includes(column));
+    list.replaceChildren(...hidden.map(column => rows.get(column).node));
+    if (!hidden.length) {
+      list.append(element("p.hint", {}, "Take a column out of the picture to hold it fixed at a value."));
+    }
+  };
+  const update = values => {
+    for (const row of rows.values()) row.update(values);
+  };
+  state.listen((values, changed) => {
+    if (changed.has("shown")) fill(values);
+    if (changed.has("given") || changed.has("shown")) update(values);
+  });
+  fill(state.values);
+  update(state.values);
+  return list;
+}
+
+function makeSlider(answers, state, column) {
+  const { name, low, high, median, whole, bounds } = answers.columns[column];
+  const inside = value => Math.min(Math.max(value, bounds[0] ?? -Infinity), bounds[1] ?? Infinity);
+  const step = whole && high - low < 5000 ? 1 : (high - low) / 400;
+  const ends = whole ? [Math.ceil(low), Math.floor(high)] : [low, high];
+  const id = `slider-${column}-${Math.random().toString(36).slice(2, 8)}`;
+  const hold = value =>
+    state.set({ given: new Map(state.values.given).set(column, inside(value)), moving: true });
+  const free = () => {
+    const given = new Map(state.values.given);
+    given.delete(column);
+    state.set({ given });
+  };
+  const range = element("input", {
+    ...{ type: "range", id, min: ends[0], max: ends[1], step, value: median },
+    input: () => hold(Number(range.value)),
+    change: () => state.set({ moving: false }),
+  });
+  const output = element("output", { for: id });
+  const button = element(
+    "button.free",
+    { type: "button", click: free, "aria-label": `let ${name} free` },
+    "×",
+  );
+  const node = element(
+    "div.slider",
+    {},
+    element("label", { for: id, title: name }, name),
+    output,
+    button,
+    range,
+  );
+  const update = ({ given }) => {
+    const held = given.has(column);
+    node.classList.toggle("held", held);
+    button.hidden = !held;
+    output.textContent = held ? formatNumber(given.get(column)) : "any";
+    if (held) range.value = given.get(column);
+    range.setAttribute("aria-valuetext", held ? formatNumber(given.get(column)) : "any value");
+  };
+  return { node, update };
+}
+
+/** A switch for something that is on or off. */
+export function makeSwitch(state, key, text) {
+  const box = element("input", {
+    type: "checkbox",
+    change: () => state.set({ [key]: box.checked }),
+  });
+  box.checked = state.values[key];
+  state.listen((values, changed) => {
+    if (changed.has(key)) box.checked = values[key];
+  });
+  return element("label.switch", {}, box, text);
+}

@@ -1,0 +1,52 @@
+// Numbers as the reader writes them.
+
+const WHOLE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0, useGrouping: "min2" });
+const TINY = new Intl.NumberFormat(undefined, { notation: "scientific", maximumFractionDigits: 3 });
+const BY_DECIMALS = [];
+
+function withDecimals(count) {
+  BY_DECIMALS[count] ??= new Intl.NumberFormat(undefined, {
+    maximumFractionDigits: count,
+    useGrouping: "min2",
+  });
+  return BY_DECIMALS[count];
+}
+
+/** A number with four digits or so; whole numbers in full. */
+export function formatNumber(value) {
+  if (value === Infinity) return "∞";
+  if (value === -Infinity) return "−∞";
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e12 || size < 1e-4)) return TINY.format(value);
+  if (Number.isInteger(value)) return WHOLE.format(value);
+  return withDecimals(Math.max(0, 3 - Math.floor(Math.log10(size)))).format(value);
+}
+
+/** Three digits of a number that is an estimate. */
+export function formatAbout(value) {
+  return formatNumber(Number(value.toPrecision(3)));
+}
+
+/** A number on an axis, with as many decimals as the step between ticks needs. */
+export function formatTick(value, step) {
+  const size = Math.max(Math.abs(value), step);
+  if (value !== 0 && (size >= 1e7 || step < 1e-5)) return TINY.format(value);
+  return withDecimals(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))).format(value);
+}
+
+/** A share as a percentage: more digits near none and all. */
+export function formatShare(share) {
+  const rest = Math.min(share, 1 - share);
+  const decimals = rest > 0.02 ? 0 : rest > 0.002 ? 1 : 2;
+  return new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: decimals }).format(
+    share,
+  );
+}
+
+/** A cell of a csv file: quoted where it must be, and never a formula for a spreadsheet. */
+export function csvCell(value) {
+  const text = String(value ?? "");
+  const safe = /^[=+\-@\t\r]/.test(text) && !Number.isFinite(Number(text)) ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

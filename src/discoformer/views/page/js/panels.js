@@ -1,0 +1,162 @@
+// The pictures of the corner: one column as a line over its histogram, two columns as a map of levels.
+//
+// A panel has two layers: the density, which moves with the sliders, and above it the rows and the marks, which
+// do not.
+
+import { densityColours } from "./colours.js";
+import { traceContour } from "./contours.js";
+import { sizeCanvas } from "./dom.js";
+import { depthOfLevel, levelInScale, levelScale } from "./levels.js";
+import { linearScale, midpoints } from "./scales.js";
+
+export const LINES = [0.5, 0.8, 0.95]; // shares of the mass inside the contour lines
+const LINE_POINTS = 240;
+const COARSE = 56; // cells of the grid that levels are read from when the picture is zoomed
+
+/** One column: bars for the rows, a line for its density, a thin one for that before conditioning. */
+export function drawColumn(canvas, size, column, range, density, before, colours) {
+  const context = sizeCanvas(canvas, size.width, size.height);
+  const x = linearScale(range, size.width);
+  const bars = column.counts;
+  const [first, last] = column.edges;
+  const step = (last - first) / bars.length;
+  const total = bars.reduce((sum, count) => sum + count, 0) + column.beyond;
+  const heights = bars.map(count => count / (total * step || 1));
+  const points = Float64Array.from({ length: LINE_POINTS }, (_, k) => {
+    return range[0] + (k / (LINE_POINTS - 1)) * (range[1] - range[0]);
+  });
+  const curve = density && density.logDensity(points).map(Math.exp);
+  const plain = before && before.logDensity(points).map(Math.exp);
+  const seen = heights.filter((_, k) => {
+    return first + (k + 1) * step > range[0] && first + k * step < range[1];
+  });
+  const tallest = Math.max(...seen, 0);
+  const peak = curve ? Math.max(...curve) : 0;
+  const top = 1.08 * Math.max(tallest, Math.min(peak, 4 * tallest || peak), plain ? 0 : peak * 0.4) || 1;
+  const y = linearScale([0, top], size.height - 1, true);
+  context.fillStyle = colours.bar;
+  heights.forEach((height, k) => {
+    const left = x.at(first + k * step);
+    const right = x.at(first + (k + 1) * step);
+    if (height > 0)
+      context.fillRect(left, y.at(height), Math.max(right - left - 1, 0.5), y.at(0) - y.at(height));
+  });
+  if (plain) stroke(context, points, plain, x, y, colours.muted, 1, [3, 3]);
+  if (curve) stroke(context, points, curve, x, y, colours.curve, 2, []);
+  return { x, peakCut: peak > top };
+}
+
+function stroke(context, points, heights, x, y, colour, width, dash) {
+  context.beginPath();
+  points.forEach((value, k) => context.lineTo(x.at(value), Math.max(y.at(heights[k]), -4)));
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.lineJoin = "round";
+  context.setLineDash(dash);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+/**
+ * Two columns: every place in the colour of its level, with lines around given shares of the mass.
+ *
+ * @returns {object} the levels, for reading them at a point
+ */
+export function drawPair(canvas, size, ranges, full, density, cells, colours) {
+  const context = sizeCanvas(canvas, size.width, size.height);
+  const [xs, ys] = ranges.map(range => midpoints(range, cells));
+  const grid = density.densityGrid(xs, ys);
+  const zoomed = ranges.some((range, j) => range[0] !== full[j][0] || range[1] !== full[j][1]);
+  const scale = levelScale(
+    zoomed ? density.densityGrid(...full.map(range => midpoints(range, COARSE))) : grid,
+  );
+  paintLevels(context, size, grid, cells, scale, colours.dark);
+  const cell = [size.width / cells, size.height / cells];
+  context.strokeStyle = colours.dark ? "rgba(255,255,255,0.55)" : "rgba(20,30,45,0.55)";
+  LINES.forEach((share, k) => {
+    context.beginPath();
+    const level = Math.exp(depthOfLevel(scale, share));
+    traceContour(
+      context,
+      grid,
+      cells,
+      cells,
+      level,
+      c => (c + 0.5) * cell[0],
+      r => size.height - (r + 0.5) * cell[1],
+    );
+    context.lineWidth = k === 0 ? 1.2 : 0.7;
+    context.stroke();
+  });
+  return scale;
+}
+
+const shades = new Map(); // the 256 colours of a theme, and a small canvas to scale up from
+
+function paintLevels(context, size, grid, cells, scale, dark) {
+  if (!shades.has(dark)) shades.set(dark, densityColours(dark));
+  const colours = shades.get(dark);
+  const small = scratchCanvas(cells);
+  const image = new ImageData(cells, cells);
+  for (let r = 0, k = 0; r < cells; r++) {
+    for (let c = 0; c < cells; c++, k++) {
+      if (!(grid[k] > 0)) continue;
+      const level = levelInScale(scale, Math.log(grid[k]));
+      const shade = 4 * Math.round(255 * (1 - level));
+      const at = 4 * ((cells - 1 - r) * cells + c);
+      for (let part = 0; part < 4; part++) image.data[at + part] = colours[shade + part];
+    }
+  }
+  small.getContext("2d").putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = true;
+  context.imageSmoothingQuality = "high";
+  context.drawImage(small, 0, 0, cells, cells, 0, 0, size.width, size.height);
+}
+
+const scratches = new Map();
+
+function scratchCanvas(cells) {
+  if (!scratches.has(cells)) {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = cells;
+    scratches.set(cells, canvas);
+  }
+  return scratches.get(cells);
+}
+
+/** Arrows of the score, per width and height of the picture, so that they are perpendicular to the lines. */
+export function drawArrows(context, size, ranges, density, scale, colours) {
+  const count = Math.max(6, Math.round(size.width / 22));
+  const [xs, ys] = ranges.map(range => midpoints(range, count));
+  const points = new Float64Array(2 * count * count);
+  for (let r = 0, k = 0; r < count; r++) {
+    for (let c = 0; c < count; c++, k += 2) [points[k], points[k + 1]] = [xs[c], ys[r]];
+  }
+  const { logDensity, score } = density.estimate(points);
+  const arrows = [];
+  const [wide, tall] = ranges.map(range => range[1] - range[0]);
+  for (let k = 0; k < logDensity.length; k++) {
+    if (levelInScale(scale, logDensity[k]) > 0.985) continue;
+    const [dx, dy] = [score[2 * k] * wide, score[2 * k + 1] * tall];
+    const length = Math.sqrt(Math.hypot(dx, dy)); // roots, so that short arrows stay visible
+    if (length > 0) arrows.push([points[2 * k], points[2 * k + 1], dx / length, dy / length]);
+  }
+  const longest = Math.max(...arrows.map(([, , dx, dy]) => Math.hypot(dx, dy)), 1e-300);
+  const unit = (0.9 * size.width) / count / longest;
+  const x = linearScale(ranges[0], size.width);
+  const y = linearScale(ranges[1], size.height, true);
+  context.strokeStyle = colours.dark ? "rgba(255,255,255,0.9)" : "rgba(10,20,30,0.85)";
+  context.lineWidth = 1;
+  context.beginPath();
+  for (const [px, py, dx, dy] of arrows) {
+    const [ax, ay] = [dx * unit, -dy * unit];
+    const [sx, sy] = [x.at(px) - ax / 2, y.at(py) - ay / 2];
+    const [ex, ey] = [sx + ax, sy + ay];
+    context.moveTo(sx, sy);
+    context.lineTo(ex, ey);
+    context.lineTo(ex - 0.35 * ax - 0.2 * ay, ey - 0.35 * ay + 0.2 * ax);
+    context.moveTo(ex, ey);
+    context.lineTo(ex - 0.35 * ax + 0.2 * ay, ey - 0.35 * ay - 0.2 * ax);
+  }
+  context.stroke();
+}

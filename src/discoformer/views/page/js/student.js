@@ -1,0 +1,316 @@
+// A mixture of Student-t distributions in closed form: density, score, margins, conditionals, quantiles.
+//
+// The twin of discoformer/models/mixture/student.py.  Points are flat arrays, row by row.
+
+import { cholesky, congruence, invertLower, logSumExp, solveLower } from "./linalg.js";
+import { lgammaGain, studentCdf } from "./special.js";
+import { bisectQuantile } from "./quantiles.js";
+
+const LOG_TWO_PI = 1.8378770664093453;
+const UNSEEN = 18; // nats: what is less than a fifty-millionth cannot be seen in a picture
+
+export class StudentMixture {
+  /**
+   * @param {Float64Array} logWeight - of the M components
+   * @param {Float64Array} mean - M x d
+   * @param {Float64Array} scale - M x d x d
+   * @param {Float64Array} nu - degrees of freedom, M
+   */
+  constructor(logWeight, mean, scale, nu) {
+    Object.assign(this, { logWeight, mean, scale, nu });
+    this.count = logWeight.length;
+    this.dim = mean.length / this.count;
+    this.support = Array.from({ length: this.dim }, (_, j) => j);
+    this.kept = null;
+  }
+
+  /**
+   * What the density needs of every component: the inverse Cholesky factor of its scale (`root`), and the peak
+   * and power of its logarithm, peak - power log(1 + |root (x - mean)|^2 / nu).
+   */
+  get readout() {
+    if (this.kept) return this.kept;
+    const { count, dim } = this;
+    const root = Float64Array.from(this.scale);
+    const peak = new Float64Array(count);
+    const power = new Float64Array(count);
+    for (let m = 0; m < count; m++) {
+      const at = m * dim * dim;
+      cholesky(root, dim, at);
+      let logDet = 0;
+      for (let j = 0; j < dim; j++) logDet += Math.log(root[at + j * dim + j]);
+      invertLower(root, dim, at);
+      peak[m] = this.logWeight[m] + studentPeak(logDet, this.nu[m], dim);
+      power[m] = 0.5 * (this.nu[m] + dim);
+    }
+    this.kept = { root, peak, power, logits: new Float64Array(count), z: new Float64Array(dim) };
+    return this.kept;
+  }
+
+  /** Log density (m) at points (m x d). */
+  logDensity(points) {
+    const { count, dim, mean, nu } = this;
+    const { root, peak, power, logits } = this.readout;
+    const rows = points.length / dim;
+    const out = new Float64Array(rows);
+    for (let p = 0; p < rows; p++) {
+      const at = p * dim;
+      for (let m = 0; m < count; m++) {
+        const center = m * dim;
+        let row = m * dim * dim;
+        let distance = 0;
+        for (let i = 0; i < dim; i++, row += dim) {
+          let z = 0;
+          for (let j = 0; j <= i; j++) z += root[row + j] * (points[at + j] - mean[center + j]);
+          distance += z * z;
+        }
+        logits[m] = peak[m] - power[m] * Math.log1p(distance / nu[m]);
+      }
+      out[p] = logSumExp(logits, count);
+    }
+    return out;
+  }
+
+  /** Log density (m) and score, its gradient (m x d), at points (m x d). */
+  estimate(points) {
+    const { count, dim, mean, nu } = this;
+    const { root, peak, power, z } = this.readout;
+    const rows = points.length / dim;
+    const logDensity = new Float64Array(rows);
+    const score = new Float64Array(points.length);
+    for (let p = 0; p < rows; p++) {
+      const at = p * dim;
+      let top = -Infinity;
+      let total = 0;
+      for (let m = 0; m < count; m++) {
+        const center = m * dim;
+        const start = m * dim * dim;
+        let distance = 0;
+        for (let i = 0; i < dim; i++) {
+          let sum = 0;
+          for (let j = 0; j <= i; j++) sum += root[start + i * dim + j] * (points[at + j] - mean[center + j]);
+          z[i] = sum;
+          distance += sum * sum;
+        }
+        const logit = peak[m] - power[m] * Math.log1p(distance / nu[m]);
+        if (logit > top) {
+          // sums so far are in units of the largest term
+          const shrink = Math.exp(top - logit);
+          total *= shrink;
+          for (let j = 0; j < dim; j++) score[at + j] *= shrink;
+          top = logit;
+        }
+        const share = Math.exp(logit - top);
+        total += share;
+        const pull = (-share * (nu[m] + dim)) / (nu[m] + distance);
+        for (let j = 0; j < dim; j++) {
+          let sum = 0;
+          for (let i = j; i < dim; i++) sum += root[start + i * dim + j] * z[i];
+          score[at + j] += pull * sum;
+        }
+      }
+      logDensity[p] = top + Math.log(total);
+      for (let j = 0; j < dim; j++) score[at + j] /= total;
+    }
+    return { logDensity, score };
+  }
+
+  /**
+   * Add `weight` times the density to a grid (ys x xs) of two columns: for pictures, so not in logarithms.
+   *
+   * Components without weight are left out, and every other one beyond the ellipse where its density is
+   * exp(-UNSEEN) of its own peak: most of the work, and none of the picture.
+   */
+  addToGrid(xs, ys, weight, out) {
+    const { count, mean, nu, logWeight } = this;
+    const { root, peak, power } = this.readout;
+    const lead = Math.log(weight);
+    for (let m = 0; m < count; m++) {
+      if (logWeight[m] < -UNSEEN) continue;
+      const a = root[4 * m];
+      const b = root[4 * m + 2];
+      const c = root[4 * m + 3];
+      const rate = 1 / nu[m];
+      const start = peak[m] + lead;
+      const slope = power[m];
+      const mx = mean[2 * m];
+      const my = mean[2 * m + 1];
+      const most = nu[m] * Math.expm1(UNSEEN / slope);
+      const square = a * a + b * b;
+      for (let iy = 0; iy < ys.length; iy++) {
+        const up = c * (ys[iy] - my);
+        const bent = b * up;
+        const room = bent * bent - square * (up * up - most);
+        if (!(room > 0)) continue;
+        const reach = Math.sqrt(room) / square;
+        const middle = mx - bent / square;
+        const last = firstAbove(xs, middle + reach);
+        for (let ix = firstAbove(xs, middle - reach), k = iy * xs.length + ix; ix < last; ix++, k++) {
+          const dx = xs[ix] - mx;
+          const z0 = a * dx;
+          const z1 = b * dx + up;
+          out[k] += Math.exp(start - slope * Math.log(1 + (z0 * z0 + z1 * z1) * rate));
+        }
+      }
+    }
+  }
+
+  densityGrid(xs, ys) {
+    const out = new Float64Array(xs.length * ys.length);
+    this.addToGrid(xs, ys, 1, out);
+    return out;
+  }
+
+  /** The law of some of the columns, in the order given. */
+  marginal(columns) {
+    const { count, dim } = this;
+    const size = columns.length;
+    const mean = new Float64Array(count * size);
+    const scale = new Float64Array(count * size * size);
+    for (let m = 0; m < count; m++) {
+      for (let a = 0; a < size; a++) {
+        mean[m * size + a] = this.mean[m * dim + columns[a]];
+        for (let b = 0; b < size; b++) {
+          scale[(m * size + a) * size + b] = this.scale[(m * dim + columns[a]) * dim + columns[b]];
+        }
+      }
+    }
+    return new StudentMixture(this.logWeight, mean, scale, this.nu);
+  }
+
+  /**
+   * The law of the other columns, in their order, given the values of `columns`.
+   *
+   * Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with the distance
+   * of the values; the weights move to the components that explain the values.
+   */
+  conditional(columns, values) {
+    const { count, dim, nu } = this;
+    const given = columns.length;
+    const rest = this.support.filter(c => !columns.includes(c));
+    const left = rest.length;
+    const logWeight = new Float64Array(count);
+    const mean = new Float64Array(count * left);
+    const scale = new Float64Array(count * left * left);
+    const factor = new Float64Array(given * given);
+    const wide = 1 + left;
+    const solved = new Float64Array(given * wide); // L^-1 [values - mean, cross']
+    for (let m = 0; m < count; m++) {
+      const whole = m * dim * dim;
+      for (let a = 0; a < given; a++) {
+        const row = whole + columns[a] * dim;
+        solved[a * wide] = values[a] - this.mean[m * dim + columns[a]];
+        for (let b = 0; b < left; b++) solved[a * wide + 1 + b] = this.scale[row + rest[b]];
+        for (let b = 0; b < given; b++) factor[a * given + b] = this.scale[row + columns[b]];
+      }
+      cholesky(factor, given);
+      solveLower(factor, given, 0, solved, wide);
+      let distance = 0;
+      let logDet = 0;
+      for (let a = 0; a < given; a++) {
+        distance += solved[a * wide] * solved[a * wide];
+        logDet += Math.log(factor[a * given + a]);
+      }
+      const growth = (nu[m] + distance) / (nu[m] + given);
+      logWeight[m] =
+        this.logWeight[m] +
+        studentPeak(logDet, nu[m], given) -
+        0.5 * (nu[m] + given) * Math.log1p(distance / nu[m]);
+      for (let a = 0; a < left; a++) {
+        let shift = 0;
+        for (let k = 0; k < given; k++) shift += solved[k * wide + 1 + a] * solved[k * wide];
+        mean[m * left + a] = this.mean[m * dim + rest[a]] + shift;
+        for (let b = 0; b <= a; b++) {
+          let known = 0;
+          for (let k = 0; k < given; k++) known += solved[k * wide + 1 + a] * solved[k * wide + 1 + b];
+          const value = growth * (this.scale[whole + rest[a] * dim + rest[b]] - known);
+          scale[(m * left + a) * left + b] = value;
+          scale[(m * left + b) * left + a] = value;
+        }
+      }
+    }
+    const total = logSumExp(logWeight);
+    for (let m = 0; m < count; m++) logWeight[m] -= total;
+    return new StudentMixture(
+      logWeight,
+      mean,
+      scale,
+      nu.map(value => value + given),
+    );
+  }
+
+  /** Distribution function at points of one column. */
+  cdf(points) {
+    return points.map(x => {
+      let below = 0;
+      for (let m = 0; m < this.count; m++) {
+        if (this.logWeight[m] < -50) continue; // less than the last digit
+        const t = (x - this.mean[m]) / Math.sqrt(this.scale[m]);
+        below += Math.exp(this.logWeight[m]) * studentCdf(t, this.nu[m]);
+      }
+      return below;
+    });
+  }
+
+  /** Where the distribution function of one column has the values `shares`. */
+  quantile(shares) {
+    let low = Infinity;
+    let high = -Infinity;
+    for (let m = 0; m < this.count; m++) {
+      const spread = Math.sqrt(this.scale[m]);
+      low = Math.min(low, this.mean[m] - spread);
+      high = Math.max(high, this.mean[m] + spread);
+    }
+    return bisectQuantile(points => this.cdf(points), shares, low, high);
+  }
+
+  /** The same without components that hold less than exp(-UNSEEN) of the mass: for pictures. */
+  prune() {
+    const kept = [...this.logWeight.keys()].filter(m => this.logWeight[m] > -UNSEEN);
+    if (kept.length === this.count) return this;
+    const pick = (values, size) =>
+      Float64Array.from(kept.flatMap(m => [...values.subarray(m * size, (m + 1) * size)]));
+    const { dim } = this;
+    return new StudentMixture(
+      pick(this.logWeight, 1),
+      pick(this.mean, dim),
+      pick(this.scale, dim * dim),
+      pick(this.nu, 1),
+    );
+  }
+
+  /** The law of x matrix + shift, matrix (d x e) and shift (e). */
+  transform(matrix, shift) {
+    const { count, dim } = this;
+    const out = shift.length;
+    const mean = new Float64Array(count * out);
+    const scale = new Float64Array(count * out * out);
+    const scratch = new Float64Array(dim * out);
+    for (let m = 0; m < count; m++) {
+      for (let b = 0; b < out; b++) {
+        let sum = shift[b];
+        for (let k = 0; k < dim; k++) sum += this.mean[m * dim + k] * matrix[k * out + b];
+        mean[m * out + b] = sum;
+      }
+      congruence(matrix, dim, out, this.scale, m * dim * dim, scale, m * out * out, scratch);
+    }
+    return new StudentMixture(this.logWeight, mean, scale, this.nu);
+  }
+}
+
+/** Log density at the mean of a Student-t whose scale has the Cholesky factor with log determinant `logDet`. */
+function studentPeak(logDet, nu, dim) {
+  return lgammaGain(0.5 * nu, 0.5 * dim) - logDet - 0.5 * dim * LOG_TWO_PI;
+}
+
+/** Index of the first of increasing values that is above `bound`; their number if none is. */
+function firstAbove(values, bound) {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] > bound) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,261 @@
+// Invertible maps that compose: from the coordinates of the data to those a density was estimated in.
+//
+// The twin of discoformer/core/transforms.py.  Points are flat arrays, row by row; `support` is an array of
+// booleans that marks the columns that count.
+
+import { COLUMN_MAPS } from "./columns.js";
+import { unpack } from "./numbers.js";
+
+/** The affine map x -> (x - center) matrix. */
+export class Frame {
+  constructor(center, matrix, inverse, logDet) {
+    Object.assign(this, { center, matrix, inverse, logDet });
+    this.dim = center.length;
+  }
+
+  static read(numbers) {
+    const [center, matrix, inverse, logDet] = ["center", "matrix", "inverse", "log_det"].map(name =>
+      unpack(numbers[name]),
+    );
+    return new Frame(center, matrix, inverse, logDet[0]);
+  }
+
+  /** The frame x -> (x - center) / scale. */
+  static scaling(center, scale) {
+    const dim = center.length;
+    const matrix = new Float64Array(dim * dim);
+    const inverse = new Float64Array(dim * dim);
+    let logDet = 0;
+    for (let j = 0; j < dim; j++) {
+      matrix[j * dim + j] = 1 / scale[j];
+      inverse[j * dim + j] = scale[j];
+      logDet -= Math.log(scale[j]);
+    }
+    return new Frame(center, matrix, inverse, logDet);
+  }
+
+  normalize(points) {
+    const { dim, center, matrix } = this;
+    const out = new Float64Array(points.length);
+    for (let at = 0; at < points.length; at += dim) {
+      for (let j = 0; j < dim; j++) {
+        let sum = 0;
+        for (let k = 0; k < dim; k++) sum += (points[at + k] - center[k]) * matrix[k * dim + j];
+        out[at + j] = sum;
+      }
+    }
+    return out;
+  }
+
+  denormalize(points) {
+    const { dim, center, inverse } = this;
+    const out = new Float64Array(points.length);
+    for (let at = 0; at < points.length; at += dim) {
+      for (let j = 0; j < dim; j++) {
+        let sum = center[j];
+        for (let k = 0; k < dim; k++) sum += points[at + k] * inverse[k * dim + j];
+        out[at + j] = sum;
+      }
+    }
+    return out;
+  }
+
+  /** What an estimate inside reads outside: changes `logDensity`, gives the score if there is one. */
+  outside(points, logDensity, score) {
+    const { dim, matrix } = this;
+    for (let p = 0; p < logDensity.length; p++) logDensity[p] += this.logDet;
+    if (!score) return null;
+    const out = new Float64Array(score.length);
+    for (let at = 0; at < score.length; at += dim) {
+      for (let j = 0; j < dim; j++) {
+        let sum = 0;
+        for (let k = 0; k < dim; k++) sum += score[at + k] * matrix[j * dim + k];
+        out[at + j] = sum;
+      }
+    }
+    return out;
+  }
+
+  /** The map of some columns alone, and the columns inside they become; of a frame that scales columns. */
+  select(columns) {
+    const center = Float64Array.from(columns, c => this.center[c]);
+    const scale = Float64Array.from(columns, c => this.inverse[c * this.dim + c]);
+    return [Frame.scaling(center, scale), columns];
+  }
+
+  /** Values of one column inside, and log slopes there; of a frame that scales columns. */
+  axis(column, values) {
+    const slope = this.matrix[column * this.dim + column];
+    const log = Math.log(slope);
+    return [values.map(x => (x - this.center[column]) * slope), values.map(() => log)];
+  }
+
+  outerSupport(support) {
+    return support;
+  }
+
+  checkGiven() {}
+}
+
+/** Maps of some of the columns; beyond their bounds there is no mass and the score is zero. */
+export class ColumnMaps {
+  constructor(maps, dim) {
+    Object.assign(this, { maps, dim });
+  }
+
+  static read(numbers) {
+    const maps = new Map();
+    for (const [column, part] of Object.entries(numbers.maps)) {
+      maps.set(Number(column), new COLUMN_MAPS[part.kind](part));
+    }
+    return new ColumnMaps(maps, numbers.dim);
+  }
+
+  normalize(points) {
+    const out = Float64Array.from(points);
+    for (const [j, map] of this.maps) {
+      for (let k = j; k < out.length; k += this.dim) out[k] = map.forward(clamp(out[k], map));
+    }
+    return out;
+  }
+
+  denormalize(points) {
+    const out = Float64Array.from(points);
+    for (const [j, map] of this.maps) {
+      for (let k = j; k < out.length; k += this.dim) out[k] = map.inverse(out[k]);
+    }
+    return out;
+  }
+
+  /** What a distribution function of one column inside reads outside. */
+  cdfOutside(points, below) {
+    const map = this.maps.get(0);
+    return map ? below.map((value, p) => map.readCdf(points[p], value)) : below;
+  }
+
+  outside(points, logDensity, score, support) {
+    const { dim } = this;
+    for (const [j, map] of this.maps) {
+      if (!support[j]) continue;
+      for (let p = 0, k = j; p < logDensity.length; p++, k += dim) {
+        const x = points[k];
+        const beyond = x < map.low || x > map.high;
+        const [logSlope, bend] = map.slope(clamp(x, map));
+        logDensity[p] = beyond ? -Infinity : logDensity[p] + logSlope;
+        if (score) score[k] = score[k] * Math.exp(logSlope) + bend;
+      }
+    }
+    if (!score) return null;
+    for (let p = 0; p < logDensity.length; p++) {
+      if (logDensity[p] === -Infinity) score.fill(0, p * dim, (p + 1) * dim);
+    }
+    return score;
+  }
+
+  select(columns) {
+    const chosen = new Map();
+    columns.forEach((c, j) => {
+      if (this.maps.has(c)) chosen.set(j, this.maps.get(c));
+    });
+    return [chosen.size ? new ColumnMaps(chosen, columns.length) : null, columns];
+  }
+
+  axis(column, values) {
+    const map = this.maps.get(column);
+    if (!map) return [values, values.map(() => 0)];
+    const beyond = x => x < map.low || x > map.high;
+    return [
+      values.map(x => map.forward(clamp(x, map))),
+      values.map(x => (beyond(x) ? -Infinity : map.slope(x)[0])),
+    ];
+  }
+
+  outerSupport(support) {
+    return support;
+  }
+
+  checkGiven(values, columns) {
+    for (const [j, map] of this.maps) {
+      if (values[j] < map.low || values[j] > map.high) {
+        throw new RangeError(`column ${columns[j]} cannot be given outside its bounds`);
+      }
+    }
+  }
+}
+
+/** Some of the columns; the others follow from them by a relation found in the sample. */
+export class KeptColumns {
+  constructor(kept, dropped, relation) {
+    Object.assign(this, { kept, dropped, relation });
+    this.dim = kept.length + dropped.length;
+  }
+
+  static read(numbers) {
+    const relation = {};
+    for (const [name, part] of Object.entries(numbers.relation)) relation[name] = unpack(part);
+    return new KeptColumns(numbers.kept, numbers.dropped, relation);
+  }
+
+  normalize(points) {
+    const size = this.kept.length;
+    const rows = points.length / this.dim;
+    const out = new Float64Array(rows * size);
+    for (let p = 0; p < rows; p++) {
+      for (let j = 0; j < size; j++) out[p * size + j] = points[p * this.dim + this.kept[j]];
+    }
+    return out;
+  }
+
+  denormalize(points) {
+    const { kept, dropped, dim } = this;
+    const { center, slopes, offset } = this.relation;
+    const rows = points.length / kept.length;
+    const out = new Float64Array(rows * dim);
+    for (let p = 0; p < rows; p++) {
+      kept.forEach((c, j) => {
+        out[p * dim + c] = points[p * kept.length + j];
+      });
+      dropped.forEach((c, e) => {
+        let sum = offset[e];
+        kept.forEach((_, j) => {
+          sum += (points[p * kept.length + j] - center[j]) * slopes[j * dropped.length + e];
+        });
+        out[p * dim + c] = sum;
+      });
+    }
+    return out;
+  }
+
+  outside(points, logDensity, score) {
+    if (!score) return null;
+    const size = this.kept.length;
+    const out = new Float64Array(logDensity.length * this.dim);
+    for (let p = 0; p < logDensity.length; p++) {
+      for (let j = 0; j < size; j++) out[p * this.dim + this.kept[j]] = score[p * size + j];
+    }
+    return out;
+  }
+
+  select(columns) {
+    const lost = columns.find(c => this.dropped.includes(c));
+    if (lost !== undefined) throw new RangeError(`column ${lost} was left out of the fit: it has no density`);
+    return [null, columns.map(c => this.kept.indexOf(c))];
+  }
+
+  axis() {
+    throw new RangeError("take a marginal before a picture: some columns were left out of the fit");
+  }
+
+  outerSupport(support) {
+    return support.map(j => this.kept[j]);
+  }
+
+  checkGiven() {}
+}
+
+/** Moved onto the bound where it is beyond: a harmless value, for no mass. */
+function clamp(x, map) {
+  return Math.min(Math.max(x, map.low), map.high);
+}
+
+export const TRANSFORMS = { frame: Frame, maps: ColumnMaps, kept: KeptColumns };

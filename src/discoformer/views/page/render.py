@@ -1,0 +1,88 @@
+"""The page itself: templates filled in, style and scripts inside."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from discoformer.views.page.bundle import bundle, read_asset
+from discoformer.views.page.headline import Name, about
+
+__all__ = ["number_text", "render_page", "script_json"]
+
+_STYLES = ("base.css", "explorer.css", "report.css")
+
+
+def render_page(**values: Any) -> str:
+    """The report as HTML; ``data`` goes into a script tag, everything else through the template, escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("discoformer.views.page"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(number=_number, words=_words, about=about)
+    style = "\n".join(read_asset(f"css/{name}") for name in _STYLES)
+    return (
+        environment.get_template("report.html.j2").render(
+            style=Markup(style),
+            script=Markup(bundle("page.js")),
+            data=Markup(script_json(values.pop("data"))),
+            **values,
+        )
+        + "\n"
+    )
+
+
+def script_json(data: Any) -> str:
+    """JSON that may stand inside a script tag: no text in it can end the tag or open a comment.
+
+    >>> print(script_json(["</script><!--", 1.5]))
+    ["\\u003c/script\\u003e\\u003c!--",1.5]
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def number_text(value: float) -> str:
+    """A number to read, four digits of it; whole numbers in full.
+
+    >>> [number_text(x) for x in (4380000.0, 2014, 19301.99, 0.0123456, 1.5e-7, 2.5e16)]
+    ['4,380,000', '2014', '19,302', '0.01235', '1.5e-07', '2.5e+16']
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    size = abs(value)
+    if value == round(value) and size < 1e12:
+        return f"{value:,.0f}" if size >= 10_000 else f"{value:.0f}"
+    if size >= 1e12 or size < 1e-4:
+        return f"{value:.4g}"
+    decimals = max(0, 3 - math.floor(math.log10(size)))
+    text = f"{value:,.{decimals}f}" if size >= 10_000 else f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _number(value: float) -> Any:
+    """A number the page may write in the reader's format."""
+    from markupsafe import Markup
+
+    return Markup('<data value="{}">{}</data>').format(repr(float(value)), number_text(value))
+
+
+def _words(pieces: Any) -> Any:
+    """A sentence of `headline`: numbers and names marked, everything escaped."""
+    from markupsafe import Markup, escape
+
+    def piece(part: Any) -> Any:
+        if isinstance(part, Name):
+            return Markup('<b class="name">{}</b>').format(str(part))
+        return escape(part) if isinstance(part, str) else _number(part)
+
+    return Markup("").join(map(piece, pieces))

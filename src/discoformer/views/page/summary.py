@@ -1,0 +1,182 @@
+"""What a report says about a table: columns, unusual rows, what depends on what, how well the model fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discoformer.api.fitting import Fitted
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Density, as_point_density
+from discoformer.data.files import Table
+from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood
+from discoformer.methods import resolve
+from discoformer.views.page.dependence import Pair, pair_information
+from discoformer.views.page.folds import FEWEST, FOLDS, Folds, hold_out
+from discoformer.views.page.kinds import ColumnKind, column_kind
+from discoformer.views.page.unusual import Unusual, find_unusual
+
+__all__ = ["ColumnSummary", "Comparison", "TableSummary", "effective_dimension", "summarize"]
+
+PEERS = {
+    "kde-scott": "kernel density (Scott's rule)",
+    "kde-loo": "kernel density (leave-one-out bandwidth)",
+}
+
+Measured = tuple[float, float]  # a value and its standard error
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """One column: five quantiles, mean, standard deviation, number of distinct values, and its kind."""
+
+    name: str
+    least: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    largest: float
+    mean: float
+    sd: float
+    distinct: int
+    kind: ColumnKind
+    fitted: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Held-out log-likelihood of several methods, the best first.
+
+    Attributes
+    ----------
+    folds : of the cross-validation
+    rows : that were held out in turn
+    own : label of the model of the page
+    results : name of the method, log-likelihood per row, and how far that is behind the best
+    wins : by peer, the share of rows that are more likely under the model of the page
+    failures : what the other methods said
+    """
+
+    folds: int
+    rows: int
+    own: str
+    results: Sequence[tuple[str, Measured, Measured]]
+    wins: Mapping[str, float]
+    failures: Sequence[str]
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """A table in numbers.
+
+    Attributes
+    ----------
+    rows : number of rows
+    columns : of the table, in order
+    model : name of the fitted model
+    dimension, effective_dimension : number of columns in the fit, and `effective_dimension` of them
+    unusual : rows that stand out, the most surprising first
+    pairs : of columns, the most dependent first; none if the model has no margins
+    comparison : the model against kernel density, or why there is none
+    """
+
+    rows: int
+    columns: Sequence[ColumnSummary]
+    model: str
+    dimension: int
+    effective_dimension: float
+    unusual: Unusual
+    pairs: Sequence[Pair]
+    comparison: Comparison | str
+
+
+def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[Any]] = iter) -> TableSummary:
+    """Describe a table and the model fitted to it.
+
+    Parameters
+    ----------
+    table : the data
+    fitted : of `discoformer.api.fitting.fit_sample`, with a density
+    progress : called with the list of folds, iterates over them; for a progress bar
+
+    Examples
+    --------
+    >>> from discoformer.api.fitting import fit_sample
+    >>> table = Table(np.random.default_rng(0).normal(size=(40, 2)), ("a", "b"))
+    >>> summary = summarize(table, fit_sample(table.values, "kde-scott"))
+    >>> summary.rows, [column.name for column in summary.columns], len(summary.pairs)
+    (40, ['a', 'b'], 1)
+    """
+    field = as_point_density(fitted.field)
+    part = table.values[:, field.support]
+    folds: Folds | None = None
+    comparison: Comparison | str = f"{len(part)} rows are too few to hold some out"
+    if len(part) >= FEWEST:
+        try:
+            folds = hold_out(fitted.refit(), part, progress=progress)
+            comparison = _compare(part, fitted, folds)
+        except DataError as problem:  # such as a fold in which a column is constant
+            comparison = f"no rows could be held out: {problem}"
+    return TableSummary(
+        rows=len(table.values),
+        columns=[
+            _column(name, x, j in field.support)
+            for j, (name, x) in enumerate(zip(table.names, table.values.T, strict=True))
+        ],
+        model=fitted.resolved.name,
+        dimension=part.shape[1],
+        effective_dimension=effective_dimension(part),
+        unusual=find_unusual(field, table.values, folds),
+        pairs=pair_information(field) if isinstance(field, Density) else [],
+        comparison=comparison,
+    )
+
+
+def effective_dimension(values: NDArray[np.float64]) -> float:
+    """How many directions share the variance of standardized columns (n, d): from one to d.
+
+    The participation ratio (sum l)^2 / sum l^2 of the eigenvalues l of the correlation matrix.
+
+    >>> x = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> round(effective_dimension(x), 1), round(effective_dimension(x[:, [0, 0]]), 1)
+    (2.0, 1.0)
+    """
+    eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(values.T)))
+    return float(eigenvalues.sum() ** 2 / (eigenvalues**2).sum())
+
+
+def _column(name: str, x: NDArray[np.float64], fitted: bool) -> ColumnSummary:
+    least, first, median, third, largest = np.quantile(x, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
+    mean, sd, distinct = float(x.mean()), float(x.std()), len(np.unique(x))
+    kind = column_kind(x)
+    return ColumnSummary(name, least, first, median, third, largest, mean, sd, distinct, kind, fitted)
+
+
+def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds) -> Comparison:
+    """The model against kernel density, with the same rows, folds and bounds."""
+    rows = part[folds.sample]
+    own = f"this page's model ({fitted.resolved.name})"
+    at_rows = folds.ask(lambda field, x: field.log_density(x), part)[folds.sample]
+    if not np.isfinite(at_rows).all():
+        raise DataError(
+            f"the held-out log density of row {int((~np.isfinite(at_rows)).argmax())} is infinite"
+        )
+    found = {own: HeldOut(at_rows, 0.0)}
+    failures = []
+    for name, label in PEERS.items():
+        try:
+            method = replace(fitted.refit(), method=resolve(name).method)
+            found[label] = held_out_log_likelihood(method, rows, min(FOLDS, len(rows)))
+        except DataError as problem:
+            failures.append(f"{label}: {problem}")
+    ranked = sorted(found, key=lambda label: -found[label].mean)
+    results = [
+        (label, (found[label].mean, found[label].standard_error), found[ranked[0]].minus(found[label]))
+        for label in ranked
+    ]
+    wins = {label: float((at_rows > found[label].log_density).mean()) for label in ranked if label != own}
+    return Comparison(len(folds.fields), len(rows), own, results, wins, failures)

@@ -1,0 +1,98 @@
+"""Densities of every kind a page can carry, for its tests."""
+
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from helpers import gmm_sample, normal, random_covariance
+from torch import Tensor
+
+from discoformer.api.fitting import fit_sample
+from discoformer.columns.bounds import fit_maps
+from discoformer.columns.margins import NormalScores
+from discoformer.core.blend import Blend
+from discoformer.core.fields import Density, as_density
+from discoformer.core.frames import FRAMES
+from discoformer.core.pushforward import Pushforward, push
+from discoformer.core.transforms import ColumnMaps, SupportWarning
+from discoformer.models.mixture.student import StudentMixture
+
+KINDS = ("plain", "wide", "bounded", "margins", "blended", "left-out", "left-out blend")
+ROWS = 240
+
+
+def mixture(dim: int, count: int = 6, seed: int = 0) -> StudentMixture:
+    """A mixture with components of all sorts, one of them nearly Gaussian."""
+    rng = np.random.default_rng(seed)
+    scale = torch.stack([random_covariance(dim, seed + k) for k in range(count)])
+    nu = torch.tensor(np.append(rng.uniform(2.1, 30, count - 1), 5e5))
+    log_weight = torch.tensor(np.log(rng.dirichlet(np.ones(count))))
+    return StudentMixture(log_weight, 2 * normal(count, dim, seed=seed), scale, nu)
+
+
+def table() -> Tensor:
+    """Rows of five columns: free, positive, a share, a share of another kind below 3, free."""
+    x = gmm_sample(ROWS, 5, seed=1)
+    x[:, 1] = x[:, 1].exp()
+    x[:, 2] = x[:, 2].sigmoid()
+    x[:, 3] = 3 - x[:, 3].exp()
+    x[5, 1] = 0.0  # on its bound
+    return x
+
+
+BOUNDS = [(-math.inf, math.inf), (0.0, math.inf), (0.0, 1.0), (-math.inf, 3.0), (-math.inf, math.inf)]
+
+
+def scores(seed: int) -> NormalScores:
+    """Normal scores of a column under a mixture of three."""
+    rng = np.random.default_rng(seed)
+    free = torch.tensor(torch.inf, dtype=torch.float64)
+    parts = (np.log(rng.dirichlet(np.ones(3))), 2 * rng.normal(size=3), rng.uniform(0.3, 2, 3))
+    return NormalScores(-free, free, *map(torch.tensor, parts), torch.tensor([2.5, 40.0, 1e6]).double())
+
+
+def bounded(seed: int = 3) -> Density:
+    x = table()
+    maps = fit_maps(x, None, BOUNDS)
+    frame = FRAMES["whiten"].fit(maps.normalize(x), None)
+    return Pushforward(mixture(5, seed=seed), [maps, frame])
+
+
+def margins(seed: int = 4) -> Density:
+    x = table()
+    maps = {**fit_maps(x, None, BOUNDS).maps, 0: scores(1), 4: scores(2)}
+    column_maps = ColumnMaps(maps, 5)
+    frame = FRAMES["standardize"].fit(column_maps.normalize(x), None)
+    return Pushforward(mixture(5, seed=seed), [column_maps, frame])
+
+
+def blended() -> Density:
+    return Blend((bounded(5), margins(6), bounded(7)), torch.tensor([0.5, 0.2, 0.3]).double().log())
+
+
+def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
+    """A density and rows to ask it at: the sample's, and some beyond."""
+    x = table()
+    if kind == "plain":
+        x = gmm_sample(ROWS, 3, seed=2) * torch.tensor([1.0, 100.0, 1e-3]) + torch.tensor([0.0, 1e4, 0.0])
+        return as_density(fit_sample(x, model).field), x
+    if kind == "wide":
+        x = gmm_sample(ROWS, 13, seed=3)
+        return as_density(fit_sample(x, model).field), x
+    if kind == "bounded":
+        return as_density(fit_sample(x, model, bounds=BOUNDS).field), x
+    if kind == "margins":
+        return margins(), x
+    if kind == "blended":
+        return blended(), x
+    wide = torch.cat([x[:, :2], 2 + 0 * x[:, :1], x[:, 2:], x[:, :1] - 2 * x[:, 4:]], 1)
+    bounds = [*BOUNDS[:2], BOUNDS[0], *BOUNDS[2:], BOUNDS[0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)
+        field = as_density(fit_sample(wide, model, bounds=bounds).field)
+    if kind == "left-out blend":
+        assert isinstance(field, Pushforward)
+        return push(blended(), field.transforms[:1]), wide
+    return field, wide

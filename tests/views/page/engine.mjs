@@ -1,0 +1,33 @@
+// Appended to the bundle of density.js by the tests: reads a task from standard input, writes the answers.
+//
+// Either {special: [[name, arguments], ...]}, or {numbers, asks} with asks of the form
+// {through: [["marginal", columns], ["conditional", columns, values]], verb: "logDensity", at: [numbers, ...]}.
+
+import { readFileSync } from "node:fs";
+
+const TASK = JSON.parse(readFileSync(0, "utf8"));
+const SPECIAL = {
+  ...{ lgamma, lgammaGain, erf, erfc, ndtr, logNdtr, ndtri, logNdtrInverse, studentCdf, levelOf },
+  gridLevel: (density, logDensity) => levelInScale(levelScale(density), logDensity),
+  gridDepth: (density, level) => depthOfLevel(levelScale(density), level),
+};
+
+/** JSON has no word for infinity: text stands for it. */
+function plain(found) {
+  if (found.score) return { logDensity: plain(found.logDensity), score: plain(found.score) };
+  return Array.from(found, value => (Number.isFinite(value) ? value : String(value)));
+}
+
+function answer(whole, { through, verb, at }) {
+  const density = through.reduce((part, [step, ...given]) => part[step](...given), whole);
+  return plain(density[verb](...at.map(values => Float64Array.from(values))));
+}
+
+function answers() {
+  if (TASK.special)
+    return TASK.special.map(([name, given]) => plain(given.map(row => SPECIAL[name](...row))));
+  const density = readDensity(TASK.numbers);
+  return TASK.asks.map(ask => answer(density, ask));
+}
+
+process.stdout.write(JSON.stringify(answers()));

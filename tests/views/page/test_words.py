@@ -1,0 +1,108 @@
+"""What the first screen is made of: kinds of columns, unusual cells, dependence, sentences."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from page_densities import mixture
+
+from discoformer.baselines.kde import KDE
+from discoformer.models.mixture.student import StudentMixture
+from discoformer.views.page.dependence import pair_information
+from discoformer.views.page.folds import MOST, hold_out
+from discoformer.views.page.kinds import column_kind
+from discoformer.views.page.unusual import find_unusual, surprises
+
+RNG = np.random.default_rng(0)
+NORMAL = RNG.normal(size=400)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "remark"),
+    [
+        (np.full(9, 3.5), "constant", "always 3.5"),
+        (np.arange(60) % 3, "few values", "only 0, 1, 2"),
+        (RNG.poisson(20, 200), "whole numbers", None),
+        (NORMAL, "measured", None),
+        (np.round(NORMAL, 1), "measured", "rounded to 0.1"),
+        (np.round(100 * NORMAL, -1), "whole numbers", "rounded to 10"),
+        (np.abs(NORMAL), "measured", "never negative"),
+        (1 / (1 + np.exp(NORMAL)), "measured", "between 0 and 1"),
+        (np.where(NORMAL < 0, 0, NORMAL), "measured", "are exactly 0"),
+        (np.exp(3 * NORMAL), "measured", "long tail to the right"),
+    ],
+)
+def test_kinds_of_columns(values: NDArray[np.float64], kind: str, remark: str | None) -> None:
+    found = column_kind(np.asarray(values, dtype=np.float64))
+    assert found.kind == kind
+    if remark is not None:
+        assert any(remark in text for text in found.remarks)
+
+
+def test_a_lone_negative_value_is_named() -> None:
+    values = np.abs(NORMAL)
+    values[7] = -1.0
+    assert column_kind(values).lone == (7,)
+    assert column_kind(NORMAL).lone == ()
+
+
+def test_surprise_is_minus_the_log_conditional() -> None:
+    field, points = mixture(3), 2 * RNG.normal(size=(5, 3))
+    found = surprises(field, points)
+    for r, row in enumerate(points):
+        for j in range(3):
+            others = [k for k in range(3) if k != j]
+            given = field.conditional(others, row[others])
+            assert found[r, j] == pytest.approx(-given.log_density(row[None, [j]])[0])
+
+
+def test_blame_does_not_depend_on_units() -> None:
+    x = RNG.normal(size=(200, 3))
+    x[11, 2] = 25.0
+    units = np.array([1e-6, 1.0, 1e6])
+    one, other = (find_unusual(KDE().fit(y), y, hold_out(KDE(), y)) for y in (x, x * units))
+    assert [row.row for row in one.rows] == [row.row for row in other.rows]
+    assert (one.rows[0].row, one.rows[0].column, one.errors) == (11, 2, 1)
+    assert one.rows[0].excess == pytest.approx(other.rows[0].excess)
+    expected = other.rows[0].expected
+    assert expected is not None
+    assert -4e6 < expected.low < expected.median < expected.high < 4e6
+
+
+def test_a_long_tail_is_not_a_table_of_errors() -> None:
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    x[:10, 1] = 50 * 1.3 ** np.arange(10)  # more than a stray value, each far from the next
+    found = find_unusual(KDE(0.5).fit(x), x, hold_out(KDE(0.5), x))
+    assert found.tails == [1]
+    assert not any(row.error and row.column == 1 for row in found.rows)
+
+
+def test_rows_beyond_the_sample_are_asked_too() -> None:
+    x = RNG.normal(size=(MOST + 100, 1))
+    x[-1] = 30.0
+    held_out = hold_out(KDE(0.3), x)
+    assert len(held_out.sample) == MOST
+    assert held_out.ask(lambda field, part: field.log_density(part), x).shape == (MOST + 100,)
+    found = find_unusual(KDE(0.3).fit(x), x, held_out)
+    assert found.rows[0].row == len(x) - 1 and found.rows[0].error
+
+
+def test_information_of_a_normal_pair_is_that_of_its_correlation() -> None:
+    one = torch.ones(1, dtype=torch.float64)
+    scale = torch.tensor([[[4.0, 1.2, 0.0], [1.2, 1.0, 0.0], [0.0, 0.0, 1.0]]], dtype=torch.float64)
+    best, *others = pair_information(StudentMixture(0 * one, torch.zeros(1, 3).double(), scale, 1e7 * one))
+    assert (best.first, best.second) == (0, 1)
+    assert best.nats == pytest.approx(-0.5 * math.log(1 - 0.36), abs=4 * best.error)
+    assert best.correlation == pytest.approx(0.6, abs=0.03)
+    assert max(pair.nats for pair in others) < 0.01
+
+
+@pytest.mark.parametrize("shift", [lambda x: x, lambda x: np.exp(x), lambda x: -(x**3)])
+def test_information_sees_any_shape(shift: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> None:
+    x = RNG.normal(size=(300, 2))
+    x[:, 1] = shift(x[:, 0]) + 0.1 * x[:, 1]
+    (pair,) = pair_information(KDE().fit(x))
+    assert pair.correlation > 0.7
