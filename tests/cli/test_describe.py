@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from data.make_files import to_sqlite
-from helpers import KERNEL
+from helpers import KERNEL, two_groups
 
 from discoformer import SupportWarning
+from discoformer.cli import estimate as command
 from discoformer.cli import main
 from discoformer.data.files import read_table
 
@@ -203,3 +204,18 @@ def test_queries_have_the_units_of_the_sample(customers: Path, tmp_path: Path) -
     out = tmp_path / "out.npy"
     assert main([*KERNEL, str(customers), "--queries", str(tmp_path / "queries.csv"), "--out", str(out)]) == 0
     assert read_table(out).values[0, :4].tolist() == [20089.0, 2.0, 0.0, 70.0]
+
+
+def test_streams_leave_out_what_is_no_number_as_memory_does(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.DataFrame(two_groups(300), columns=["a", "b", "c"]).assign(id=range(300))
+    frame["name"] = "n" + frame["id"].astype(str)
+    frame.to_parquet(tmp_path / "x.parquet")
+    printed = []
+    for large in (2**28, 0):
+        monkeypatch.setattr(command, "LARGE", large)
+        assert main(["estimate", str(tmp_path / "x.parquet"), "--model", str(model_path)]) == 0
+        printed.append(capsys.readouterr())
+    assert printed[0] == printed[1]
+    assert "left out 'id' (identifier" in printed[0].err
