@@ -16,7 +16,7 @@ from discoformer.api.answers import answers
 from discoformer.api.fitting import fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
-from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input
+from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input, refuse_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError
@@ -95,8 +95,7 @@ def run(args: argparse.Namespace) -> None:
         raise DataError("--view says what to draw: add --plot with a name for the picture")
     if args.out:
         check_output(args.out)
-        if args.out.resolve() in [path.resolve() for path in (*args.files, args.queries) if path]:
-            raise DataError(f"{args.out}: is an input file, give another name to --out")
+        refuse_input(args.out, [*args.files, *filter(None, [args.queries])])
     if args.plot:
         check_picture(args.plot)
     args.model = args.model or ("default" if args.bandwidth is None else _KERNEL)

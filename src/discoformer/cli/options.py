@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from discoformer.core.checks import DataError, column_names
 from discoformer.core.fields import Field
 from discoformer.core.transforms import SupportWarning
 from discoformer.data.files import Table, columns_to_drop, few_values, read_sample
-from discoformer.data.reading import read_raw
+from discoformer.data.reading import expand_paths, read_raw
 from discoformer.data.table import RawTable
 from discoformer.methods import METHODS
 
@@ -31,6 +32,7 @@ __all__ = [
     "name_list",
     "read_file",
     "read_input",
+    "refuse_input",
     "seed_number",
 ]
 
@@ -184,6 +186,12 @@ def read_input(args: argparse.Namespace, files: Any = None) -> Table:
         types=args.types,
         exclude=args.exclude,
     )
+
+
+def refuse_input(out: Path, files: Sequence[Path]) -> None:
+    """Raise `DataError` if the output would replace an input; standard output replaces nothing."""
+    if str(out) != "-" and out.resolve() in [path.resolve() for path in expand_paths(files)]:
+        raise DataError(f"{out}: is an input file, give another name to --out")
 
 
 def read_file(args: argparse.Namespace, files: Any = None) -> RawTable:

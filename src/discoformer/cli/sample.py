@@ -12,7 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input, seed_number
+from discoformer.cli.options import (
+    add_bounds,
+    add_input,
+    add_model,
+    fit_table,
+    read_input,
+    refuse_input,
+    seed_number,
+)
 from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
 from discoformer.core.fields import as_density
@@ -55,8 +63,7 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"-n {args.rows}: draw at least one row")
     if args.out:
         check_output(args.out)
-        if args.out.resolve() in [path.resolve() for path in args.files]:
-            raise DataError(f"{args.out}: is an input file, give another name to --out")
+        refuse_input(args.out, args.files)
     context = read_input(args)
     draw = as_density(fit_table(context, args.model, args.bounds)).sample
     if args.out:

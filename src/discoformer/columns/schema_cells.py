@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ GAPS = frozenset(
     + ("null", "nil", "missing", "unknown", "not available", "#div/0!", "#value!", "#ref!", "#num!", "#name?")
 )
 MOSTLY = 0.5  # a text column with at least this share of numbers was meant to be one of numbers
+PROBED = 1000  # cells of a long column of text that are looked at before all are
 CODE_DIGITS = 4  # of codes with zeros in front, at least
 _MINUS = "-−"
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
@@ -70,8 +71,7 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 _PATTERNS = {decimal: _pattern(decimal) for decimal in (".", ",")}
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     value: float
     thousands: str
     unit: str
@@ -139,12 +139,15 @@ def parse_numbers(cells: pd.Series[Any], decimal: str = ".") -> tuple[pd.Series[
 
 def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], CellFormat] | None:
     values: dict[str, float] = {}
-    found: list[_Cell] = []
+    units: set[tuple[str, bool]] = set()
+    groups: set[str] = set()
     for text in texts:
         cell = _read(text, decimal)
         if cell is not None:
             values[text] = cell.value
-            found.append(cell)
+            groups.add(cell.thousands)
+            if cell.unit or cell.value != 0:  # a zero may go without a unit
+                units.add((cell.unit, cell.unit_first))
         elif text.strip().lower() in GAPS:
             values[text] = np.nan
         else:
@@ -152,12 +155,10 @@ def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], Ce
             if plain is None:
                 return None
             values[text] = plain
-    units = {(cell.unit.strip(), cell.unit_first) for cell in found if cell.unit or cell.value != 0}
-    groups = {cell.thousands for cell in found} - {""}
-    if not found or len(units) > 1 or len(groups) > 1:
+    if not groups or len({(unit.strip(), first) for unit, first in units}) > 1 or len(groups - {""}) > 1:
         return None
-    longest = max(found, key=lambda cell: len(cell.unit))
-    style = CellFormat(decimal, "".join(groups), longest.unit, longest.unit_first)
+    unit, first = max(units, key=lambda sign: len(sign[0]), default=("", False))
+    style = CellFormat(decimal, "".join(groups), unit, first)
     return values, style
 
 
@@ -186,9 +187,12 @@ def mixed_numbers(cells: pd.Series[Any]) -> str | None:
     there = cells[cells.notna()].astype(str)
     if are_codes(there.unique().tolist()):
         return None
+    probe = there.iloc[:: max(1, len(there) // PROBED)]
+    if not len(there) or np.mean([_is_amount(text) for text in probe]) < MOSTLY / 2:
+        return None
     numbers = {text: _is_amount(text) for text in there.unique().tolist()}
     good = there.map(numbers).astype(bool)
-    if not len(there) or good.mean() < MOSTLY:
+    if good.mean() < MOSTLY:
         return None
     if not good.all():
         row = int(cells.notna().to_numpy().nonzero()[0][int((~good).to_numpy().argmax())])

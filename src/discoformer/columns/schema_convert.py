@@ -119,8 +119,8 @@ def _labels(column: ColumnSchema, codes: NDArray[np.int64]) -> pd.Series[Any]:
     gap = np.nan if column.dtype == object or str(column.dtype) == "str" else None
     labels[-1] = gap
     found = pd.Series(labels[codes], dtype=object)
-    if column.dtype.kind in "bi" and (codes < 0).any():
-        return found
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu" and (codes < 0).any():
+        return found  # a type of numpy without room for gaps
     return found.astype(column.dtype)
 
 

@@ -60,16 +60,18 @@ def find_grid(distinct: NDArray[np.float64], eps: float = float(np.finfo(np.floa
     steps = np.unique(steps[steps > noise])  # nearer values are one value with rounding errors
     if not len(steps):
         return None
-    step = float(steps[0])
+    step, error = float(steps[0]), noise
     for _ in range(_ROUNDS):
         rest = np.remainder(steps, step)
         rest = np.minimum(rest, step - rest)
-        beyond = rest[rest > noise * (2 + 2 * steps / step)]
+        times = np.rint(steps / step)  # the error of the step counts so many times in the rest
+        beyond = np.flatnonzero(rest > noise + (1 + times) * error)
         if step < GRID_OVER_NOISE * noise:
             return None
         if not len(beyond):
             break
-        step = float(beyond.min())
+        least = beyond[rest[beyond].argmin()]
+        step, error = float(rest[least]), float(noise + times[least] * error)
     width = float(distinct[-1] - distinct[0])
     count = max(round(width / step), 1)
     step = _few_digits(width / count, noise / count)

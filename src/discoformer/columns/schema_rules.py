@@ -52,15 +52,18 @@ IDENTIFIER_WORDS = 3.0
 # chance, exp(-n (n - 1) / (2 range)): 30 numbers from 1 to 30, 1000 within 36,000.
 NUMBERED_CHANCE = 1e-6
 IDENTIFIER_NAME = re.compile(r"(?:^|[_\W])(?:id|ids|uuid|guid|key|pk|idx|index|rowid|row)$")
-# A grid matters if values repeat: so many rows for every distinct value, or so few places on the grid.
+# A grid matters if values repeat: so many rows for every distinct value, with this share of its places
+# taken in the middle of the sample (else it is the last digit of heaped values); or so few places in all.
 GRID_REPEATS = 2.0
+GRID_TAKEN = 0.1
 GRID_PLACES = 100
 # Shares reach to within this of 0 and 1, or say so by their name; percentages by their name or sign.
 NEAR_END = 0.05
 SHARE_NAME = re.compile(r"(?:^|[_\W])(?:share|fraction|prob|probability|proportion)(?:$|[_\W])")
 PERCENT_NAME = re.compile(r"(?:%|(?:^|[_\W])(?:percent|percentage|pct)(?:$|[_\W]))")
-# Amounts have no negative value, and one below this share of their median.
-NEAR_ZERO = 0.05
+# Amounts have no negative value, and one below this share of their median; below half with a currency.
+NEAR_ZERO = 0.1
+NEAR_ZERO_PRICED = 0.5
 WORDS_FOR_TRUTH = tuple(
     map(frozenset, [("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("off", "on"), ("nein", "ja")])
 ) + tuple(map(frozenset, [("non", "oui"), ("no", "sí"), ("no", "si"), ("nej", "ja"), ("nee", "ja")]))
@@ -261,7 +264,8 @@ def _with_bounds(
         reaches = end == 1.0 and low <= NEAR_END and high >= 1 - NEAR_END
         if low >= 0 and high <= end and (reaches or named):
             return replace(base, low=0.0, high=end)
-    if low >= 0 and low <= NEAR_ZERO * float(np.median(values)):
+    near = NEAR_ZERO if unit.strip() in ("", "%", "‰") else NEAR_ZERO_PRICED
+    if low >= 0 and low <= near * float(np.median(values)):
         return replace(base, low=0.0)
     return base
 
@@ -275,7 +279,7 @@ def _by_repeats(
     if len(others) < 2:
         atoms, others = [], np.arange(len(distinct))
     eps = np.finfo(np.float32 if "32" in str(base.dtype) and not whole else np.float64).eps
-    grid = find_grid(distinct, float(eps))
+    grid = find_grid(distinct, float(eps)) if len(distinct) < counts.sum() else None
     if grid is not None and _repeats(distinct[others], counts[others], grid):
         return _on_grid(base, distinct, grid)
     if atoms and len(atoms) <= ATOMS_MOST:
@@ -295,7 +299,9 @@ def _by_repeats(
 def _repeats(distinct: NDArray[np.float64], counts: NDArray[np.int64], grid: Grid) -> bool:
     """Whether a grid is seen in the values, rather than only in their last digits."""
     rows = int(counts.sum())
-    if rows >= GRID_REPEATS * len(distinct):
+    first, last = np.searchsorted(np.cumsum(counts), [0.1 * rows, 0.9 * rows])
+    taken = (last - first + 1) / ((distinct[last] - distinct[first]) / grid.step + 1)
+    if rows >= GRID_REPEATS * len(distinct) and taken >= GRID_TAKEN:
         return True
     places = (distinct[-1] - distinct[0]) / grid.step + 1
     return len(distinct) < rows and float(places) <= GRID_PLACES

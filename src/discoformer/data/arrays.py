@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.extras import require
 from discoformer.data.limits import check_size
-from discoformer.data.packed import Content, check_zip
+from discoformer.data.packed import Content, check_zip, one_line
 from discoformer.data.table import How, RawTable, generated_names
 
 if TYPE_CHECKING:
@@ -37,14 +37,12 @@ def read_array(content: Content) -> NDArray[Any]:
 
 def _load(file: IO[bytes], size: int, label: str) -> NDArray[Any]:
     """An array, after a look at what its header claims: no more than the file can hold."""
-    try:
+    with one_line(f"{label}: not an npy file of numbers"):
         version = np.lib.format.read_magic(file)
         read = (
             np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         )
         shape, _, dtype = read(file)
-    except (ValueError, EOFError, OSError) as error:
-        raise DataError(f"{label}: not an npy file of numbers") from error
     if dtype.names is None and dtype.kind not in "biuf":
         raise DataError(f"{label}: not an npy file of real numbers")
     if len(shape) not in ((1,) if dtype.names else (1, 2)):
@@ -55,10 +53,8 @@ def _load(file: IO[bytes], size: int, label: str) -> NDArray[Any]:
             f"{label}: broken, its header claims shape {shape} but it has {size} bytes: save it again"
         )
     file.seek(0)
-    try:
+    with one_line(f"{label}: not an npy file of numbers"):
         array: NDArray[Any] = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise DataError(f"{label}: not an npy file of numbers") from error
     return array[:, None] if array.ndim == 1 and not dtype.names else array
 
 
@@ -66,7 +62,8 @@ def read_npz(content: Content) -> RawTable:
     """An archive of one array (n, d), or of columns (n,) by their names."""
     check_zip(content)
     arrays: dict[str, NDArray[Any]] = {}
-    with content.open() as packed, zipfile.ZipFile(packed) as archive:
+    broken = one_line(f"{content.label}: not a npz file, or a broken one")
+    with broken, content.open() as packed, zipfile.ZipFile(packed) as archive:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             with archive.open(member) as file:

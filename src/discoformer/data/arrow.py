@@ -9,7 +9,7 @@ from discoformer.core.checks import DataError, show_cell
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
 from discoformer.data.limits import CELLS_MOST, check_expanded, check_size
-from discoformer.data.packed import Content
+from discoformer.data.packed import Content, one_line
 from discoformer.data.table import How, RawTable
 
 __all__ = ["read_arrow"]
@@ -22,18 +22,11 @@ def read_arrow(content: Content, format: str) -> RawTable:
     """
     require("pandas", "cli", f"reading {format}")
     require("pyarrow", "cli", f"reading {format}")
-    import pyarrow as pa
-
-    try:
+    with one_line(f"{content.label}: cannot be read as {format}", reason=True):
         table = _parquet(content) if format == "parquet" else _ipc(content)
         frame = table.to_pandas(date_as_object=False, ignore_metadata=False).reset_index(drop=True)
-    except DataError:
-        raise
-    except (pa.ArrowException, ValueError, OSError, MemoryError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"{content.label}: cannot be read as {format}: {reason[:200]}") from error
-    frame.columns = [str(name) for name in frame.columns]
-    frame, formats = convert_text(frame, numbers=False)
+        frame.columns = [str(name) for name in frame.columns]
+        frame, formats = convert_text(frame, numbers=False)
     return RawTable(frame, How(content.label, format, *frame.shape), formats=formats)
 
 

@@ -8,8 +8,8 @@ import io
 import lzma
 import sys
 import zipfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +18,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 from discoformer.data.limits import EXPANDED_MOST, check_expanded
 
-__all__ = ["PACKED", "Content", "check_zip", "open_content"]
+__all__ = ["PACKED", "Content", "check_zip", "one_line", "open_content"]
 
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _MAGIC = {
@@ -30,6 +30,26 @@ _MAGIC = {
 }
 _STEP = 2**20
 _SHEETS = ("[Content_Types].xml", "mimetype")  # what workbooks, which are zip files too, begin with
+
+
+@contextmanager
+def one_line(message: str, *, reason: bool = False) -> Iterator[None]:
+    """Whatever a foreign parser stumbles over in a broken file is a `DataError` with this message.
+
+    >>> with one_line("data.xlsx: not a xlsx file, or a broken one"):
+    ...     {}["no such part"]
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: data.xlsx: not a xlsx file, or a broken one
+    """
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # they have dozens of types
+        said = " ".join(str(error).split()) or type(error).__name__
+        said = "".join(character for character in said if character.isprintable())[:200]
+        raise DataError(f"{message}: {said}" if reason else message) from error
 
 
 @dataclass(frozen=True)
@@ -98,14 +118,10 @@ def _unpack(content: Content) -> Content:
     inner = content.suffix
     if inner == packing:
         inner = Path(Path(content.label).stem).suffix.lower()
-    try:
+    with one_line(f"{content.label}: broken {packing[1:]} file, fetch or pack it again"):
         if packing == ".zip":
             return _unzip(content, inner)
         data = _expand(content, packing)
-    except DataError:
-        raise
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
-        raise DataError(f"{content.label}: broken {packing[1:]} file, fetch or pack it again") from error
     if not data:
         raise DataError(f"{content.label}: the file is empty")
     return Content(content.label, inner, data=data, packing=packing)
@@ -160,10 +176,9 @@ def _unzip(content: Content, inner: str) -> Content:
 
 def check_zip(content: Content) -> None:
     """Raise `DataError` if what is in a workbook or an npz file grows beyond reason."""
-    try:
-        with content.open() as packed, zipfile.ZipFile(packed) as archive:
-            check_expanded(
-                content.label, content.size, sum(member.file_size for member in archive.infolist())
-            )
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{content.label}: not a {content.suffix[1:]} file, or a broken one") from error
+    with (
+        one_line(f"{content.label}: not a {content.suffix[1:]} file, or a broken one"),
+        content.open() as packed,
+        zipfile.ZipFile(packed) as archive,
+    ):
+        check_expanded(content.label, content.size, sum(member.file_size for member in archive.infolist()))

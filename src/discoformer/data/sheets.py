@@ -9,7 +9,7 @@ from discoformer.core.checks import DataError, show_cell
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
 from discoformer.data.limits import check_size
-from discoformer.data.packed import Content, check_zip
+from discoformer.data.packed import Content, check_zip, one_line
 from discoformer.data.table import How, RawTable, generated_names
 
 if TYPE_CHECKING:
@@ -35,16 +35,14 @@ def read_sheet(content: Content) -> RawTable:
     import pandas as pd
 
     check_zip(content)
-    try:
-        with content.open() as file, pd.ExcelFile(file, engine=engine) as book:
-            sheets = list(map(str, book.sheet_names))
-            for sheet in sheets:
-                cells = book.parse(sheet, header=None)
-                cells = cells.dropna(how="all").dropna(how="all", axis=1)
-                if cells.size:
-                    break
-    except (ValueError, KeyError, OSError, MemoryError, AttributeError, TypeError) as error:
-        raise DataError(f"{content.label}: not a {content.suffix[1:]} file, or a broken one") from error
+    broken = one_line(f"{content.label}: not a {content.suffix[1:]} file, or a broken one")
+    with broken, content.open() as file, pd.ExcelFile(file, engine=engine) as book:
+        sheets = list(map(str, book.sheet_names))
+        for sheet in sheets:
+            cells = pd.read_excel(book, sheet_name=sheet, header=None)
+            cells = cells.dropna(how="all").dropna(how="all", axis=1)
+            if cells.size:
+                break
     if not cells.size:
         raise DataError(f"{content.label}: the file has nothing in it")
     check_size(content.label, *cells.shape)

@@ -15,7 +15,7 @@ import numpy as np
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
-from discoformer.data.dialect import SPACES, Dialect, find_dialect, split_lines
+from discoformer.data.dialect import SPACES, Dialect, find_dialect
 from discoformer.data.limits import check_size
 from discoformer.data.packed import Content
 from discoformer.data.table import How, RawTable, generated_names
@@ -59,7 +59,13 @@ def read_text(content: Content) -> RawTable:
         raise DataError(
             f"{content.label}: the rows have more fields than the header, name every column"
         ) from warning
-    except (ValueError, OSError, KeyError, MemoryError) as error:  # the parsers' own errors are ValueErrors
+    except (
+        ValueError,
+        OSError,
+        KeyError,
+        MemoryError,
+        csv.Error,
+    ) as error:  # the parsers' own errors are ValueErrors
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         reason = reason.removeprefix("Error tokenizing data. C error: ")
         raise DataError(
@@ -124,13 +130,14 @@ def _open(content: Content, dialect: Dialect) -> IO[Any]:
 
 
 def _lines(content: Content, dialect: Dialect) -> Iterator[str]:
-    with content.open() as file:
-        lines = split_lines(file.read().decode(dialect.encoding))
-    if not dialect.comments:
-        return iter(lines)
-    if dialect.marked:
-        lines = list(dropwhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines))
-    return (line for line in lines if not dialect.is_comment(line))
+    """Lines without their ends, one at a time, without comments."""
+    with io.TextIOWrapper(content.open(), dialect.encoding) as file:
+        lines: Iterator[str] = (line.rstrip("\n") for line in file)
+        if dialect.marked:
+            lines = dropwhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines)
+        for line in lines:
+            if not (dialect.comments and dialect.is_comment(line)):
+                yield line
 
 
 def _refuse_short_lines(content: Content, dialect: Dialect, frame: pd.DataFrame) -> None:
