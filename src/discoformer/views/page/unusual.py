@@ -135,7 +135,8 @@ def find_unusual(
     chosen.update(dict.fromkeys(np.argsort(log_density, kind="stable")[:_BY_DENSITY].tolist()))
     rows = []
     for r in sorted(chosen, key=lambda r: (not errors[r], -worst[r])):
-        place = int(excess[r].argmax())
+        counted = np.where(tails, -np.inf, excess[r]) if errors[r] else excess[r]
+        place = int(counted.argmax())
         rows.append(
             UnusualRow(
                 row=r,
