@@ -62,7 +62,7 @@ from discoformer.priors import (
     prior_from_config, random_rotations, spiral,
 )
 from discoformer.training.adapt import adapt, adapt_consistency, adapt_likelihood, adapt_path
-from discoformer.views.summary import effective_dimension
+from discoformer.views.page.summary import effective_dimension
 from discoformer_paper.theory import framed_kde, kde_block, three_points
 
 

@@ -19,7 +19,7 @@ from discoformer.data.files import Table, few_values
 from discoformer.views.page.headline import headline
 from discoformer.views.page.payload import MAX_ROWS, page_data
 from discoformer.views.page.render import render_page
-from discoformer.views.summary import summarize
+from discoformer.views.page.summary import summarize
 
 __all__ = ["make_report"]
 

@@ -23,8 +23,8 @@ from discoformer.methods import resolve
 from discoformer.views.page.headline import headline
 from discoformer.views.page.payload import MAX_ROWS, page_data
 from discoformer.views.page.render import render_page
+from discoformer.views.page.summary import TableSummary, summarize
 from discoformer.views.report import make_report
-from discoformer.views.summary import TableSummary, summarize
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 CHROMEDRIVER = shutil.which("chromedriver")
@@ -351,7 +351,8 @@ def test_frames_stay_short_while_a_slider_is_dragged(browser: Browser) -> None:
     frames = browser.driver.execute_async_script(
         "const done = arguments[0]; const next = () => new Promise(r => requestAnimationFrame(r));"
         "(async () => { for (const s of document.querySelectorAll('.slider input')) {"
-        "for (let k = 0; k < 5; k++) { s.value = Number(s.min) + (s.max - s.min) * (0.4 + 0.05 * k); s.dispatchEvent(new Event('input'));"
+        "for (let k = 0; k < 5; k++) { s.value = Number(s.min) + (s.max - s.min) * (0.4 + 0.05 * k);"
+        "s.dispatchEvent(new Event('input'));"
         "await next(); await next(); } s.dispatchEvent(new Event('change')); }"
         "done(discoformer.corner.frames.filter(f => f.moving)); })()"
     )

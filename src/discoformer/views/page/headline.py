@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discoformer.views.page.dependence import Pair
+from discoformer.views.page.summary import Comparison, TableSummary
 from discoformer.views.page.unusual import UnusualRow
-from discoformer.views.summary import Comparison, TableSummary
 
 __all__ = ["Name", "Piece", "Point", "Words", "about", "headline"]
 

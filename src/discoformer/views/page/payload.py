@@ -15,9 +15,9 @@ from discoformer.core.fields import PointDensity
 from discoformer.data.files import Table
 from discoformer.views.grids import column_grid
 from discoformer.views.page.numbers import density_numbers, pack
+from discoformer.views.page.summary import ColumnSummary, TableSummary
 from discoformer.views.page.unusual import UnusualRow
 from discoformer.views.style import bin_count
-from discoformer.views.summary import ColumnSummary, TableSummary
 
 __all__ = ["MAX_ROWS", "explorer_data", "page_data"]
 
@@ -46,7 +46,7 @@ def explorer_data(
     table : the data
     field : fitted to it
     bounds : of its columns
-    summary : of `discoformer.views.summary.summarize`
+    summary : of `discoformer.views.page.summary.summarize`
     """
     values = table.values
     rows = _shown_rows(len(values), summary)

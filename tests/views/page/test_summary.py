@@ -5,7 +5,7 @@ import pytest
 
 from discoformer.api.fitting import fit_sample
 from discoformer.data.files import Table
-from discoformer.views.summary import Comparison, effective_dimension, summarize
+from discoformer.views.page.summary import Comparison, effective_dimension, summarize
 
 RNG = np.random.default_rng(0)
 
