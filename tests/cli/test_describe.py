@@ -101,8 +101,8 @@ def test_describe_takes_other_kinds_and_fewer_columns(
 def test_what_cannot_be_is_one_line(
     arguments: list[str], message: str, customers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for command in (["describe"], KERNEL):
-        assert main([*command, str(customers), *arguments]) == 2
+    for start in (["describe"], KERNEL):
+        assert main([*start, str(customers), *arguments]) == 2
         printed = capsys.readouterr()
         assert printed.out == "" and printed.err.count("\n") == 1
         assert message.replace("the table", "the") in printed.err.replace("the table", "the").replace(
