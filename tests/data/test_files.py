@@ -201,8 +201,8 @@ def test_text_in_another_encoding_is_read(tmp_path: Path) -> None:
 
 
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "sheet.xlsx").write_text("a\n1\n")
-    for name, message in [("none.csv", "no such file"), ("", "a folder"), ("sheet.xlsx", "not a xlsx file")]:
+    (tmp_path / "sheet.xls").write_text("a\n1\n")
+    for name, message in [("none.csv", "no such file"), ("", "a folder"), ("sheet.xls", "save it as .xlsx")]:
         with pytest.raises(DataError, match=message):
             read_table(tmp_path / name)
 

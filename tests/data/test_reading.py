@@ -109,6 +109,25 @@ def test_a_name_that_exists_is_no_pattern(tmp_path: Path) -> None:
     assert read_raw(tmp_path / "a[1].csv").names == ("x",)
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "value"),
+    [
+        ("a;b\n1,234;x\n2,500;y\n", "commas as in '1,234' are read as decimal signs", 1.234),
+        ("a\tb\n1,234\tx\n2,500\ty\n", "commas as in '1,234' are read as thousands", 1234.0),
+        (
+            "a,b\n01/02/2026,x\n03/04/2026,y\n",
+            "'01/02/2026' are read as %m/%d/%Y",
+            pd.Timestamp("2026-01-02"),
+        ),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_said(text: str, message: str, value: object, tmp_path: Path) -> None:
+    (tmp_path / "doubt.csv").write_text(text)
+    with pytest.warns(UserWarning, match=message):
+        table = read_raw(tmp_path / "doubt.csv")
+    assert table.frame["a"][0] == value
+
+
 def test_queries_follow_the_columns_and_units_of_the_sample(tmp_path: Path) -> None:
     (tmp_path / "sample.csv").write_text(to_text(FRAME[["size", "day"]].assign(id=range(len(FRAME)))))
     (tmp_path / "queries.csv").write_text("note,day,size\nlate,01.02.2026,1.5\n")

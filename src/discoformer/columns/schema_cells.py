@@ -219,21 +219,24 @@ _VOTERS = {
 _DOUBTFUL = _voter(r"[1-9]\d{0,2},\d{3}")
 
 
-def decimal_sign(cells: Iterable[str], separator: str) -> str:
-    """The decimal sign that the cells of a file vote for.
+def decimal_sign(cells: Iterable[str], separator: str) -> tuple[str, str]:
+    """The decimal sign that the cells of a file vote for, and a cell that leaves doubt if there is one.
 
     A comma with three digits behind it may be either sign: then it is a decimal comma in a file with
     semicolons, which such files use because of it, and separates thousands otherwise.
 
-    >>> decimal_sign(["1,5", "2,25"], ";"), decimal_sign(["1,234", "9"], "\\t"), decimal_sign(["1,234"], ";")
-    (',', '.', ',')
+    >>> decimal_sign(["1,5", "2,250"], ";")
+    (',', '')
+    >>> decimal_sign(["1,234", "9"], "\\t"), decimal_sign(["1,234"], ";")
+    (('.', '1,234'), (',', '1,234'))
     """
     votes = {",": 0, ".": 0}
-    doubtful = False
+    doubtful = ""
     for cell in cells:
         for sign, voter in _VOTERS.items():
             votes[sign] += voter.fullmatch(cell) is not None
-        doubtful = doubtful or _DOUBTFUL.fullmatch(cell) is not None
+        if not doubtful and _DOUBTFUL.fullmatch(cell):
+            doubtful = cell
     if votes[","] == votes["."]:
-        return "," if doubtful and separator == ";" else "."
-    return "," if votes[","] > votes["."] else "."
+        return ("," if doubtful and separator == ";" else "."), doubtful
+    return ("," if votes[","] > votes["."] else "."), ""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from discoformer.columns.schema_cells import CellFormat, parse_numbers
+from discoformer.core.checks import show_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,12 +91,18 @@ def _parse_times(column: pd.Series[Any]) -> tuple[pd.Series[Any], CellFormat] | 
         except ValueError:  # offsets that differ, or a 31st of June
             return None
         return _look_up(column, dates), CellFormat(date="ISO8601")
+    fits: list[tuple[str, pd.Series[Any]]] = []
     for form in _formats(texts[0]):
-        try:
-            return _look_up(column, _to_dates(texts, form)), CellFormat(date=form)
-        except ValueError:
-            continue
-    return None
+        with suppress(ValueError):
+            fits.append((form, _to_dates(texts, form)))
+    if not fits:
+        return None
+    if len(fits) > 1:
+        text = (
+            f"column {show_cell(column.name)}: dates such as {show_cell(texts[0])} are read as {fits[0][0]}"
+        )
+        warnings.warn(text, stacklevel=2)
+    return _look_up(column, fits[0][1]), CellFormat(date=fits[0][0])
 
 
 def _formats(cell: str) -> list[str]:

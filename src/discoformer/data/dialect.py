@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,7 +82,10 @@ comments=False, marked=False, codes=())
     separator = _separator(plain, content.label)
     rows = _split(plain, separator)
     check_size(content.label, 0, len(rows[0]))
-    decimal = decimal_sign((cell.strip() for row in rows[1:] or rows for cell in row), separator)
+    decimal, doubtful = decimal_sign((cell.strip() for row in rows[1:] or rows for cell in row), separator)
+    if doubtful:
+        what = "decimal signs" if decimal == "," else "thousands"
+        warnings.warn(f"{content.label}: commas as in {show_cell(doubtful)} are read as {what}", stacklevel=2)
     above = list(takewhile(_is_marked, lines)) if plain is not lines else []
     heading = _heading(above, separator, rows[0], decimal)
     if heading is not None:

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_sheet"]
 
-_ENGINES: dict[str, tuple[Literal["openpyxl", "odf"], str]] = {
-    ".xlsx": ("openpyxl", "openpyxl"),
-    ".ods": ("odf", "odfpy"),
-}
+_ENGINES: dict[str, Literal["openpyxl", "odf"]] = {".xlsx": "openpyxl", ".ods": "odf"}
 
 
 def read_sheet(content: Content) -> RawTable:
@@ -29,9 +26,9 @@ def read_sheet(content: Content) -> RawTable:
     Empty rows and columns around the table are left out.  Names are in the first row, unless that has
     numbers only.
     """
-    engine, package = _ENGINES[content.suffix]
+    engine = _ENGINES[content.suffix]
     require("pandas", "cli", f"reading {content.suffix}")
-    require(engine, "tables", f"reading {content.suffix} ({package})")
+    require(engine, "tables", f"reading {content.suffix}")
     import pandas as pd
 
     check_zip(content)
