@@ -82,6 +82,7 @@ def test_tests_mirror_the_tree() -> None:
         Path("models/test_shipped.py"),
         Path("models/test_model_card.py"),
         Path("views/page/test_engine.py"),  # of the page's JavaScript
+        Path("views/page/test_page.py"),  # and of the page in a browser
         Path("views/page/test_words.py"),
     }
     files = {path.relative_to(tests) for path in tests.glob("*/**/test_*.py")} - whole
