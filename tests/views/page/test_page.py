@@ -374,9 +374,8 @@ def test_the_same_scripts_are_a_widget(browser: Browser, model_path: Path) -> No
         f"{module}\nconst model = {{ get: () => ({script_json(data)}), on: () => {{}} }};"
         "widget.render({ model, el: document.body }); window.discoformer = true;"
     )
-    browser.open(
-        f"<!doctype html><meta charset='utf-8'><title>notebook</title><body><script type='module'>{code}</script>"
-    )
+    head = "<!doctype html><meta charset='utf-8'><title>notebook</title>"
+    browser.open(f"{head}<body><script type='module'>{code}</script>")
     browser.settle()
     assert browser.ask("return document.querySelectorAll('.explorer .panel').length") == 3
     assert browser.complaints() == []

@@ -2,7 +2,7 @@
 
 import { Answers } from "./answers.js";
 import { onTheme, theme } from "./colours.js";
-import { makeChips, makeSliders, makeSwitch } from "./controls.js";
+import { MOST_SHOWN, makeChips, makeSliders, makeSwitch } from "./controls.js";
 import { Corner } from "./corner.js";
 import { element } from "./dom.js";
 import { formatNumber, formatShare } from "./format.js";
@@ -22,7 +22,7 @@ const NARROW = 720; // pixels below which two columns are enough to begin with
 export function explore(root, data) {
   const answers = new Answers(data);
   const state = new State({
-    shown: root.clientWidth > NARROW ? data.start : data.start.slice(0, 2),
+    shown: data.start.slice(0, root.clientWidth > NARROW ? MOST_SHOWN : 2).sort((a, b) => a - b),
     given: new Map(),
     zoom: new Map(),
     selected: null,
