@@ -19,9 +19,10 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(INSTALLED)  ## every benchmark, ratios against the peers in the same run
-	status=0; for file in $(filter-out %/common.py %/memory.py,$(wildcard benchmarks/*.py)); do \
+	status=0; for file in $(filter-out paper/benchmarks/fresh_%,$(wildcard paper/benchmarks/*.py)); do \
 		$(BIN)/python $$file || status=1; done; exit $$status
 
 clean:
@@ -32,5 +33,5 @@ clean:
 $(INSTALLED): pyproject.toml paper/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,report,cli,train,bench,cluster,export,dev]' -e ./paper
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,report,cli,tables,train,bench,cluster,export,dev]' -e ./paper
 	touch $@

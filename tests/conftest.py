@@ -9,6 +9,7 @@ import torch
 
 from discoformer.data.files import Table, write_table
 from discoformer.models import registry
+from discoformer.models.mixture import sample, stack, streamed
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.scale import ranks, source
 
@@ -45,6 +46,15 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams of a few thousand rows come in many chunks."""
     monkeypatch.setattr(source, "CHUNK", 8 * 3 * 700)
     monkeypatch.setattr(ranks, "_FEW", 300)
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of a few thousand rows are large: a part of them decides."""
+    for module in (sample, streamed):
+        monkeypatch.setattr(module, "MANY", 1000)
+    for module, name in ((sample, "FEW"), (streamed, "FEW"), (stack, "_DECIDE")):
+        monkeypatch.setattr(module, name, 600)
 
 
 @pytest.fixture

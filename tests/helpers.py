@@ -62,6 +62,12 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=F64, generator=torch.Generator().manual_seed(seed))
 
 
+def correlated(rows: int, seed: int = 0) -> NDArray[np.float64]:
+    """Normal points (rows, 3) of correlated columns."""
+    mixing = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 2.0]])
+    return np.random.default_rng(seed).normal(size=(rows, 3)) @ mixing
+
+
 def gmm_sample(n: int = 120, d: int = 3, seed: int = 0) -> Tensor:
     """Points (n, d) of a mixture of three rotated Gaussians."""
     generator = torch.Generator().manual_seed(seed)

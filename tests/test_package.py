@@ -78,3 +78,20 @@ def test_public_names_are_lazy() -> None:
     assert discoformer.DiScoFormer is DiScoFormer
     assert discoformer.estimate is estimate
     assert discoformer.load_model is load_model
+
+
+def test_tests_mirror_the_tree() -> None:
+    """`tests/<package>/test_<module>.py` is about that module; at the top, about the package as a whole."""
+    tests, package = ROOT / "tests", ROOT / "src" / "discoformer"
+    whole = {
+        Path("cli/test_cli.py"),
+        Path("models/test_shipped.py"),
+        Path("models/test_model_card.py"),
+        Path("views/page/test_engine.py"),  # of the page's JavaScript
+        Path("views/page/test_words.py"),
+    }
+    files = {path.relative_to(tests) for path in tests.glob("*/**/test_*.py")} - whole
+    strays = [
+        file for file in files if not (package / file.parent / file.name.removeprefix("test_")).exists()
+    ]
+    assert not strays

@@ -4,8 +4,8 @@ The benchmark of random Gaussian mixtures, k = 1..10 modes in turn, n from 2^8 t
 error is pooled over the data sets, the seconds are the mean of fitting and answering at all points, in one
 process after a warm-up.  The paper's core, which is quadratic in n, stops at the largest n it was trained on.
 
-Measurements are kept in results/accuracy_time_unfinished.csv as they are made, so an interrupted run goes on
-where it stopped; the file goes when the table is written: results/accuracy_time.csv, and the figure
+Measurements are kept in results/accuracy_time_unfinished.csv as they are made, so an interrupted run
+continues where it stopped; the file goes when the table is written: results/accuracy_time.csv, and the figure
 docs/images/accuracy_time.png.
 """
 
@@ -23,8 +23,9 @@ from discoformer.core.fields import Method
 from discoformer_paper.harness.benchmark import Session, benchmark, unfinished
 from discoformer_paper.harness.contestants import CORE_SIZE
 from discoformer_paper.harness.figures import finish, panels
+from discoformer_paper.harness.jobs import Job
 from discoformer_paper.harness.problems import Problem, gmm_problem, measure_errors, relative_error
-from discoformer_paper.harness.runner import Job, fill
+from discoformer_paper.harness.runner import fill
 
 NAMES = (MODEL, MIXTURE, ATTENTION, OURS, BIC)
 KEYS, VALUES = ("model", "threads", "method", "d", "n", "dataset"), ("score_error", "score_square", "seconds")

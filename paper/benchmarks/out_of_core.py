@@ -9,8 +9,8 @@ in its cache are not the process's.
 (never a falling one), with the slopes in the table.  Sizes must fill many chunks of 8 MB for that to mean
 anything, as the default ones do.  Bar: 3 GB resident at 10^8 rows.
 
-A size is kept in results/out_of_core_unfinished.csv as soon as it is measured, so an interrupted run goes on
-where it stopped; the file goes when the table, results/out_of_core.csv, is written.
+A size is kept in results/out_of_core_unfinished.csv as soon as it is measured, so an interrupted run
+continues where it stopped; the file goes when the table, results/out_of_core.csv, is written.
 """
 
 from __future__ import annotations

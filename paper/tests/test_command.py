@@ -64,6 +64,7 @@ def test_default_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert not temporary.exists()
 
 
+@pytest.mark.slow
 def test_everything_quick_ends_with_a_short_overview(
     tmp_path: Path,
     reproduce: Reproduce,

@@ -3,22 +3,16 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
+from helpers import correlated
 
 from discoformer import DiScoFormer, estimate
 
-RNG = np.random.default_rng(0)
-SAMPLE = RNG.normal(size=(200, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 2.0]])
-QUERIES = RNG.normal(size=(20, 3))
+SAMPLE, QUERIES = correlated(200), correlated(20, seed=1)
 
 
-@pytest.fixture
-def est(model_path: Path) -> DiScoFormer:
-    return DiScoFormer(model=model_path).fit(SAMPLE)
-
-
-def test_functional_is_the_estimator_in_one_call(est: DiScoFormer, model_path: Path) -> None:
+def test_functional_is_the_estimator_in_one_call(model_path: Path) -> None:
+    est = DiScoFormer(model=model_path).fit(SAMPLE)
     log_density, score = estimate(SAMPLE, QUERIES, model=model_path)
     np.testing.assert_allclose(log_density, est.score_samples(QUERIES), rtol=1e-12)
     np.testing.assert_allclose(score, est.score_function(QUERIES), rtol=1e-12)
@@ -27,7 +21,6 @@ def test_functional_is_the_estimator_in_one_call(est: DiScoFormer, model_path: P
     )
     batch = torch.tensor(np.stack([SAMPLE, 2 * SAMPLE]))
     both = estimate(batch, batch[:, :5], model=model_path)
-    assert both.log_density is not None
     np.testing.assert_allclose(both.log_density[0], est.score_samples(SAMPLE[:5]), rtol=1e-10)
     torch.testing.assert_close(both.log_density[0] - 3 * np.log(2), both.log_density[1])
 

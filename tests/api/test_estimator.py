@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers import attention_network, parameters
+from helpers import attention_network, correlated, parameters
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KernelDensity
@@ -23,8 +23,7 @@ from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
 
 RNG = np.random.default_rng(0)
-SAMPLE = RNG.normal(size=(200, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.0, 0.0, 2.0]])
-QUERIES = RNG.normal(size=(20, 3))
+SAMPLE, QUERIES = correlated(200), correlated(20, seed=1)
 FRAME = pd.DataFrame(SAMPLE, columns=["a", "b", "c"], index=[f"row{i}" for i in range(200)])
 
 
@@ -299,9 +298,6 @@ def test_entropy_follows_bounds_and_support(model_path: Path) -> None:
         fitted = DiScoFormer(model="kde-scott", bounds=[(0, None), None]).fit(positive)
     value, error = fitted.entropy()
     assert abs(value - 1.0) < 4 * error  # of the exponential law
-
-
-RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -8,6 +8,7 @@ import torch
 from helpers import far_sample
 
 from discoformer.baselines import KDE, oracle_bandwidth
+from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, PointDensity
 
 
@@ -50,3 +51,14 @@ def test_oracle_recovers_a_bandwidth():
     truth = KDE("scott-full").fit(x)
     H = oracle_bandwidth(x, truth, x, rule="scott-full")
     torch.testing.assert_close(H, truth.bandwidth)
+
+
+def test_errors_say_what_is_wrong():
+    x = far_sample(10)
+    for multiples in ([], [0.0, 1.0], [1.0, -1.0], [math.nan]):
+        with pytest.raises(DataError, match="positive"):
+            oracle_bandwidth(x, KDE().fit(x), x, multiples=multiples)
+    with pytest.raises(DataError, match="by='density'"):
+        oracle_bandwidth(x, KDE().fit(x), x, by="density")
+    with pytest.raises(DataError, match="2 column"):
+        oracle_bandwidth(x, KDE().fit(x), x[:, :2])

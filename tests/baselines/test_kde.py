@@ -12,7 +12,8 @@ from scipy.special import logsumexp
 from scipy.stats import gaussian_kde, kstest, multivariate_normal, norm
 from sklearn.neighbors import KernelDensity
 
-from discoformer.baselines import KDE, KDEField, oracle_bandwidth
+from discoformer.baselines import KDE, KDEField
+from discoformer.baselines.kernel_sums import MEMORY
 from discoformer.core.checks import DataError
 
 RTOL = 1e-10
@@ -205,13 +206,6 @@ def test_other_errors():
         KDE().fit(x).estimate(x[:, :2])
     with pytest.raises(DataError, match="left out"):
         KDE(1.0).fit(x, np.eye(10)[0]).loo_log_density()
-    for multiples in ([], [0.0, 1.0], [1.0, -1.0], [math.nan]):
-        with pytest.raises(DataError, match="positive"):
-            oracle_bandwidth(x, KDE().fit(x), x, multiples=multiples)
-    with pytest.raises(DataError, match="by='density'"):
-        oracle_bandwidth(x, KDE().fit(x), x, by="density")
-    with pytest.raises(DataError, match="2 column"):
-        oracle_bandwidth(x, KDE().fit(x), x[:, :2])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -247,3 +241,115 @@ def test_a_batch_is_drawn_sample_by_sample_and_seeds_repeat():
     assert set((drawn / 10).round().flatten(1)[0].tolist()) == {0, 1, 2}
     assert set((drawn / 10).round().flatten(1)[1].tolist()) == {3, 4, 5}
     torch.testing.assert_close(drawn, field.sample(50, torch.Generator().manual_seed(1)), rtol=0, atol=0)
+
+
+# -- the estimate as a distribution -----------------------------------------------------------------
+
+
+@pytest.fixture(params=[False, True], ids=["equal", "weighted"])
+def pair(request):
+    """Our estimate of three columns and scipy's, with the same bandwidth."""
+    x = far_sample(40, 3)
+    w = np.random.default_rng(2).exponential(size=40) if request.param else None
+    return KDE("scott-full").fit(x, w), gaussian_kde(x.T, weights=w)
+
+
+@pytest.mark.parametrize("columns", [[1], [2, 0], [2, 1, 0]])
+def test_marginals_equal_scipys(pair, columns):
+    ours, theirs = pair
+    y = far_sample(10, 3, seed=1)[:, columns]
+    margin = ours.marginal(columns)
+    assert isinstance(margin, KDEField)
+    np.testing.assert_allclose(margin.log_density(y), theirs.marginal(columns).logpdf(y.T), rtol=1e-9)
+
+
+def test_a_marginal_is_the_integral_over_the_other_columns(pair):
+    joint = pair[0].marginal([0, 2])
+    grid = tensor(np.linspace(-100, 200, 30_001))
+    for value in joint.sample(2, torch.Generator().manual_seed(0))[:, :1]:
+        mass = torch.trapezoid(joint.log_density(torch.stack([value.expand_as(grid), grid], -1)).exp(), grid)
+        torch.testing.assert_close(mass, joint.marginal([0]).log_density(value[None]).exp()[0])
+
+
+@pytest.mark.parametrize("given", [[0], [2, 0]])
+def test_conditional_times_marginal_is_the_joint(pair, given):
+    field = pair[0]
+    rest = [c for c in range(3) if c not in given]
+    for row in field.sample(5, torch.Generator().manual_seed(1)):
+        conditional = field.conditional(given, row[given])
+        total = field.marginal(given).log_density(row[None, given]) + conditional.log_density(row[None, rest])
+        torch.testing.assert_close(total, field.log_density(row[None]))
+    exact = field.conditional([0], [50.1]).log_density(far_sample(4, 3)[:, 1:])
+    same = field.conditional([0], np.array([50.1])).log_density(far_sample(4, 3)[:, 1:])
+    np.testing.assert_array_equal(exact, same)  # a list loses no digits
+
+
+def test_the_distribution_function_is_scipys(pair):
+    ours, theirs = pair
+    margin, other = ours.marginal([1]), theirs.marginal([1])
+    y = np.linspace(*margin.quantile([1e-3, 0.999]).flatten().tolist(), 9)
+    expected = [other.integrate_box_1d(-np.inf, point) for point in y]
+    np.testing.assert_allclose(margin.cdf(y[:, None]), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("memory", [1, MEMORY])
+def test_quantiles_are_the_inverse_of_the_distribution_function(pair, memory):
+    field = pair[0].marginal([2])
+    field.memory = memory
+    shares = tensor([1e-9, 0.05, 0.5, 0.7, 1 - 1e-9])
+    torch.testing.assert_close(field.cdf(field.quantile(shares)), shares, rtol=1e-9, atol=1e-15)
+    y = field.sample(6, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(field.quantile(field.cdf(y)), y, rtol=1e-9, atol=1e-9)
+
+
+def test_quantiles_equal_those_of_the_normal_law():
+    field = KDE(2.0).fit([[5.0], [5.0]])
+    shares = np.array([1e-12, 0.2, 0.5, 0.975])
+    np.testing.assert_allclose(field.quantile(shares).flatten(), norm.ppf(shares, 5, 2), rtol=1e-9)
+
+
+def test_linear_images_are_those_of_the_sample_and_the_kernel(pair):
+    field = pair[0]
+    matrix, shift = tensor(np.random.default_rng(3).normal(size=(3, 3))), tensor([[1.0, -2.0, 3.0]])
+    y = field.sample(5, torch.Generator().manual_seed(2))
+    moved = field.transform(matrix, shift)
+    expected = field.log_density(y) - torch.linalg.slogdet(matrix)[1]
+    torch.testing.assert_close(moved.log_density(y @ matrix + shift), expected, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(moved.bandwidth, matrix.mT @ field.bandwidth @ matrix)
+    plane = field.transform(matrix[:, :2], shift[:, :2])  # fewer columns: a margin of the image
+    torch.testing.assert_close(
+        plane.log_density((y @ matrix + shift)[:, :2]),
+        moved.marginal([0, 1]).log_density((y @ matrix + shift)[:, :2]),
+    )
+
+
+def test_a_batch_is_a_loop_as_a_distribution():
+    x, y = far_sample(25, 2, batch=(3,)), far_sample(4, 2, seed=1, batch=(3,))
+    field = KDE("scott-full").fit(x)
+    shares = np.array([[0.1, 0.5, 0.9]] * 3)
+    for b in range(3):
+        one = KDE("scott-full").fit(x[b])
+        for mine, own in (
+            (field.marginal([1]).log_density(y[..., [1]])[b], one.marginal([1]).log_density(y[b][:, [1]])),
+            (field.marginal([1]).cdf(y[..., [1]])[b], one.marginal([1]).cdf(y[b][:, [1]])),
+            (field.marginal([0]).quantile(shares)[b], one.marginal([0]).quantile(shares[b])),
+            (
+                field.conditional([0], y[:, 0, :1]).log_density(y[..., [1]])[b],
+                one.conditional([0], y[b, 0, :1]).log_density(y[b][:, [1]]),
+            ),
+        ):
+            np.testing.assert_allclose(mine, own, rtol=1e-8, atol=1e-12)
+
+
+def test_what_is_no_question_to_a_distribution_is_refused(pair):
+    field = pair[0]
+    with pytest.raises(DataError, match="distinct numbers from 0 to 2"):
+        field.marginal([0, 3])
+    with pytest.raises(DataError, match="none is left"):
+        field.conditional([0, 1, 2], [0.0] * 3)
+    with pytest.raises(DataError, match="needs one column, not 3"):
+        field.cdf(far_sample(2, 3))
+    with pytest.raises(DataError, match="needs one column, not 3"):
+        field.quantile([0.5])
+    with pytest.raises(DataError, match="above 0 and below 1"):
+        field.marginal([0]).quantile([0.0])

@@ -10,13 +10,6 @@ from discoformer.core.files import replacing
 from discoformer.data.files import Table, read_table, write_table
 
 
-@pytest.fixture
-def table() -> Table:
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-12, 12, size=(20, 3))
-    return Table(values, ("a", "b c", "ü"))
-
-
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_bytes(b"precious")
@@ -30,15 +23,15 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
     assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_a_private_file_stays_private(table: Table, tmp_path: Path) -> None:
+def test_a_private_file_stays_private(data: Table, tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.touch(mode=0o600)
-    write_table(table, path)
+    write_table(data, path)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_written_link_stays_a_link(table: Table, tmp_path: Path) -> None:
+def test_a_written_link_stays_a_link(data: Table, tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
-    write_table(table, tmp_path / "link.csv")
+    write_table(data, tmp_path / "link.csv")
     assert (tmp_path / "link.csv").is_symlink()
-    np.testing.assert_array_equal(read_table(tmp_path / "real.csv").values, table.values)
+    np.testing.assert_array_equal(read_table(tmp_path / "real.csv").values, data.values)

@@ -17,7 +17,7 @@ from discoformer.columns.bounds import FREE, Bound, fit_maps
 from discoformer.columns.fitting import FitRecipe
 from discoformer.core.frames import Whiten
 from discoformer.core.pushforward import PushedDensity, PushedField, Pushforward, on_support, push
-from discoformer.core.transforms import Transform, scaling_frame
+from discoformer.core.transforms import Frame, Transform, scaling_frame
 from discoformer.priors import gaussian
 
 BOUNDS: list[Bound] = [(0.0, math.inf), (-1.0, 1.0), FREE, FREE]
@@ -30,6 +30,11 @@ def table(n: int = 150) -> Tensor:
     return torch.cat([x, x[:, :1] + x[:, 2:]], 1)
 
 
+def doubled() -> Frame:
+    """The frame x -> x / 2 of three columns."""
+    return scaling_frame(torch.zeros(1, 3, dtype=F64), torch.full((3,), 2.0, dtype=F64))
+
+
 @cache
 def fitted(name: str) -> Pushforward:
     """Fits to the first three columns, or to all with the sum left out."""
@@ -39,7 +44,7 @@ def fitted(name: str) -> Pushforward:
     elif name.endswith("bounded"):
         field = FitRecipe(method, BOUNDS[:3]).fit(table()[:, :3])
     else:
-        field = push(method.fit(table()[:, :3]), [scaling_frame(torch.zeros(1, 3), 2 * torch.ones(3))])
+        field = push(method.fit(table()[:, :3]), [doubled()])
     assert isinstance(field, Pushforward)
     return field
 
@@ -137,7 +142,11 @@ def test_quantiles_and_the_distribution_function_are_inverse(name: str, column: 
     places = margin.quantile(shares)
     assert places.shape == (6, 1)
     assert bool((places.diff(dim=0) > 0).all())
-    torch.testing.assert_close(margin.cdf(places), shares, rtol=1e-8, atol=1e-10)
+    near = torch.tensor([[0.0], [5e-324], [1e-200], [1e-120], [1e-9]], dtype=F64)
+    assert bool((margin.cdf(near if column == 0 else near - 1).diff() >= 0).all())
+    # heavy tails of a bounded column end so near to the bound that numbers cannot tell them from it
+    least = 1e-10 if "plain" in name or column == 2 else 1.1e-6
+    torch.testing.assert_close(margin.cdf(places), shares, rtol=1e-8, atol=least)
     x = table()[:20, [column]]
     torch.testing.assert_close(margin.quantile(margin.cdf(x)), x, rtol=1e-6, atol=1e-8)
     for wrong in (0.0, 1.0, -0.1, math.nan):
@@ -161,11 +170,13 @@ def test_the_distribution_function_is_the_integral_of_the_density(name: str, col
 @each
 def test_a_bound_is_where_the_mass_ends(name: str) -> None:
     field = fitted(name)
-    ends = torch.tensor([[-1.5], [-1.0], [1.0], [1.5]], dtype=F64)
+    ends = torch.tensor([[-1.5], [-1.0], [-0.9], [0.9], [1.0], [1.5]], dtype=F64)
     below = field.marginal([1]).cdf(ends)
-    if "plain" not in name:  # at the bound itself a value stands for those too near to be told from it
-        assert below[0] == below[1] and below[2] == below[3]
-        assert float(below[1]) < 0.01 and float(below[2]) > 0.99
+    if "plain" not in name:
+        assert below[[0, 1, 4, 5]].tolist() == [0, 0, 1, 1]
+        assert 0 < float(below[2]) < float(below[3]) < 1
+    else:
+        assert bool(((below > 0) & (below < 1)).all())
 
 
 # -- draws ------------------------------------------------------------------------------------
@@ -178,8 +189,8 @@ def test_draws_stay_within_bounds_and_follow_the_margins(name: str) -> None:
     assert drawn.shape == (2000, field.dim)
     assert torch.equal(drawn, field.sample(2000, torch.Generator().manual_seed(0)))
     if "plain" not in name:
-        assert float(drawn[:, 0].min()) > 0
-        assert float(drawn[:, 1].abs().max()) < 1
+        assert float(drawn[:, 0].min()) >= 0
+        assert float(drawn[:, 1].abs().max()) <= 1
     if field.dim == 4:
         torch.testing.assert_close(drawn[:, 3], drawn[:, 0] + drawn[:, 2], rtol=1e-9, atol=1e-7)
     for column in range(3):
@@ -298,7 +309,10 @@ def test_a_batch_is_a_loop_in_every_verb() -> None:
         x = batch[i, :5]
         for mine, own in (
             (whole.log_density(batch[:, :5])[i], alone.log_density(x)),
-            (whole.marginal([2, 1]).score(batch[:, :5, [2, 1]])[i], alone.marginal([2, 1]).score(x[:, [2, 1]])),
+            (
+                whole.marginal([2, 1]).score(batch[:, :5, [2, 1]])[i],
+                alone.marginal([2, 1]).score(x[:, [2, 1]]),
+            ),
             (
                 whole.conditional([1], values).log_density(batch[:, :5, [0, 2]])[i],
                 alone.conditional([1], values[i]).log_density(x[:, [0, 2]]),

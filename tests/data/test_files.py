@@ -120,18 +120,16 @@ def test_semicolons_tabs_and_bars_separate_too(separator: str, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("comma.csv", "a;b\n1,5;2\n"), ("spaces.csv", "a b\n1 2\n"), ("tabs.tsv", "a,b\n1,2\n")],
+    [("comma.csv", "a;b\n1,5;2\n"), ("spaces.csv", "a b\n1.5 2\n"), ("tabs.tsv", "a,b\n1.5,2\n")],
 )
-def test_separator_and_decimal_sign_are_hinted_at(name: str, text: str, tmp_path: Path) -> None:
+def test_the_suffix_does_not_decide_on_the_separator(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(DataError, match="separate columns by .* write decimals with a point"):
-        read_table(tmp_path / name)
+    assert read_table(tmp_path / name).values.tolist() == [[1.5, 2.0]]
 
 
-def test_compressed_text_is_named_as_such(tmp_path: Path) -> None:
+def test_compressed_text_is_unpacked_whatever_its_suffix(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_bytes(gzip.compress(b"a,b\n1,2\n"))
-    with pytest.raises(DataError, match=r"data.csv: compressed, unpack it first$"):
-        read_table(tmp_path / "data.csv")
+    assert read_table(tmp_path / "data.csv").values.tolist() == [[1.0, 2.0]]
 
 
 def test_byte_order_mark_is_not_part_of_a_name(tmp_path: Path) -> None:
@@ -173,7 +171,7 @@ def test_unusable_text_names_the_place(text: str, message: str, tmp_path: Path) 
         (np.array(1.0), "shape"),
         (np.zeros((0, 2)), "no rows"),
         (np.zeros((2, 0)), "no columns"),
-        (np.array([[1.0, np.nan]]), "column 'x1' has a missing value at row 0"),
+        (np.array([[1.0, np.nan], [2.0, 3.0]]), "column 'x1' has a missing value at row 0"),
     ],
 )
 def test_unusable_arrays_are_refused(array: np.ndarray, message: str, tmp_path: Path) -> None:
@@ -185,8 +183,7 @@ def test_unusable_arrays_are_refused(array: np.ndarray, message: str, tmp_path: 
 
 def test_dates_are_not_read_as_nanoseconds(tmp_path: Path) -> None:
     pd.DataFrame({"day": pd.date_range("2026-01-01", periods=3)}).to_parquet(tmp_path / "days.parquet")
-    with pytest.raises(DataError, match="column 'day' holds text or dates, first at row 0"):
-        read_table(tmp_path / "days.parquet")
+    assert read_table(tmp_path / "days.parquet").values.ravel().tolist() == [20454.0, 20455.0, 20456.0]
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
@@ -198,15 +195,14 @@ def test_garbage_is_refused(suffix: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
+def test_text_in_another_encoding_is_read(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes("größe\n1\n".encode("latin-1"))
-    with pytest.raises(DataError, match="UTF-8"):
-        read_table(tmp_path / "latin.csv")
+    assert read_table(tmp_path / "latin.csv").names == ("größe",)
 
 
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "sheet.xlsx").write_text("a\n1\n")
-    for name, message in [("none.csv", "no such file"), ("", "a folder"), ("sheet.xlsx", "unknown format")]:
+    (tmp_path / "sheet.xls").write_text("a\n1\n")
+    for name, message in [("none.csv", "no such file"), ("", "a folder"), ("sheet.xls", "save it as .xlsx")]:
         with pytest.raises(DataError, match=message):
             read_table(tmp_path / name)
 

@@ -296,6 +296,5 @@ def test_every_shipped_model_loads_and_matches_its_checksum() -> None:
         dim = core.get("dim", 2)
         x = torch.randn(64, dim, dtype=torch.float64)
         log_density, score = network(x, x)
-        assert log_density is not None
         assert bool(torch.isfinite(log_density).all())
         assert bool(torch.isfinite(score).all())

@@ -28,7 +28,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser = command_parser(name, description, EXAMPLES, json=False)
     add_options(parser, "docs/results if it is there, else results")
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"experiments, or {ALL}, or {PAGE}")
-    parser.add_argument("--list", action="store_true", help="the names, what each shows, and what is done")
+    parser.add_argument("--list", action="store_true", help="names, titles, and how much is measured")
     parser.add_argument("--seeds", type=int, help="data sets per setting (default: the experiment's own)")
     parser.add_argument(
         "--workers",
@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> None:
     from discoformer.core.checks import DataError
     from discoformer_paper.experiments import NAMES, find
     from discoformer_paper.harness.contestants import Networks
-    from discoformer_paper.harness.page import write_page
-    from discoformer_paper.harness.printing import print_list, print_overview, print_summary
     from discoformer_paper.harness.runner import open_folder, reproduce
+    from discoformer_paper.page import write_page
+    from discoformer_paper.printing import print_list, print_overview, print_summary
 
     names = dict.fromkeys(name for given in args.names for name in (NAMES if given == ALL else [given]))
     experiments = [find(name) for name in names if name != PAGE]

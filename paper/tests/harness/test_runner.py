@@ -11,9 +11,9 @@ from discoformer.models import registry
 from discoformer_paper.experiments import NAMES, find
 from discoformer_paper.harness.labels import OURS
 from discoformer_paper.harness.ledger import Ledger
-from discoformer_paper.harness.page import page_of
 from discoformer_paper.harness.provenance import RUNS, minutes_ledger, record_minutes
 from discoformer_paper.harness.summary import number
+from discoformer_paper.page import page_of
 
 Reproduce = Callable[..., int]
 OUR_NAME = "whiten"  # of the file behind the fixture model_path

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,22 @@ from discoformer.core.checks import DataError
 from discoformer_paper.experiments import find
 from discoformer_paper.harness import runner
 from discoformer_paper.harness.contestants import Networks
-from discoformer_paper.harness.workers import Answer, _on_one_thread, measure_on_workers
+from discoformer_paper.harness.workers import _pool, measure_on_workers
 
 Reproduce = Callable[..., int]
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As in a worker: sums of several threads are rounded otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def test_workers_measure_the_same_and_keep_the_order(
-    tmp_path: Path, model_path: Path, reproduce: Reproduce
+    tmp_path: Path, model_path: Path, reproduce: Reproduce, one_thread: None
 ) -> None:
     files = []
     for workers in (1, 2):
@@ -31,19 +40,19 @@ def test_workers_measure_the_same_and_keep_the_order(
 
 
 def test_every_worker_has_one_thread() -> None:
-    assert list(_on_one_thread(2)([(torch.get_num_threads, (), {})])) == [1]
+    assert list(_pool(2)([(torch.get_num_threads, (), {})])) == [1]
 
 
 def test_a_worker_that_cannot_work_says_why(tmp_path: Path) -> None:
     context = find("equivariance").context(tmp_path, Networks("no such model"), quick=True, seeds=None)
     with pytest.raises(DataError, match="no model 'no such model'"):
-        list(measure_on_workers("equivariance", context, [0, 1], 2))
+        list(measure_on_workers(find("equivariance").run, context, [0, 1], 2))
 
 
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_killed_worker_is_told_in_one_line(tmp_path: Path, model_path: Path) -> None:
     context = find("equivariance").context(tmp_path, Networks(str(model_path)), quick=True, seeds=40)
-    answers = measure_on_workers("equivariance", context, list(range(100)), 2)
+    answers = measure_on_workers(find("equivariance").run, context, list(range(100)), 2)
     next(answers)
     for pid in list(reusable_executor._executor._processes):
         os.kill(pid, signal.SIGKILL)
@@ -58,7 +67,7 @@ def test_workers_that_find_other_jobs_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(runner, "measure_on_workers", lambda *_: [Answer(0, [["another key"]], [{}])])
+    monkeypatch.setattr(runner, "measure_on_workers", lambda *_: [(("another key",), {})])
     arguments = ("equivariance", "--quick", "--model", model_path, "--out", tmp_path / "results")
     assert reproduce(*arguments, "--workers", 2) == 2
     assert "equivariance or its networks have changed" in capsys.readouterr().err

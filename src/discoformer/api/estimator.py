@@ -255,14 +255,14 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             return self._answer(X).score
         return self._ask(self.field_.score, X)
 
-    def _ask(self, verb: Callable[[Any], Any], X: Any) -> Any:
-        """A verb of the field at queries in memory: a tensor, or an array in double precision."""
+    def _ask(self, question: Callable[[Any], Any], X: Any) -> Any:
+        """What the field says at queries in memory: a tensor, or an array in double precision."""
         if isinstance(X, Tensor):
-            return verb(X)
+            return question(X)
         values = self._validate(X, reset=False).astype(np.float64, copy=False)
         try:
             with torch.no_grad():  # the sample may be a tensor with a graph
-                return verb(values)
+                return question(values)
         except DataError:
             refuse_missing(values, self._names)  # the same fault, by the name of its column
             raise

@@ -140,7 +140,8 @@ class KDEField(Density):
         if len(columns) == self.dim:
             raise DataError("every column is given, none is left: leave at least one out")
         given, rest = list(columns), [c for c in range(self.dim) if c not in set(columns)]
-        row = torch.as_tensor(values).to(self._points).unsqueeze(-2)  # (..., 1, k)
+        row = torch.as_tensor(values, dtype=self._points.dtype, device=self._points.device)
+        row = row.unsqueeze(-2)  # (..., 1, k)
         context, cross = self.frame.denormalize(self._points), self.bandwidth[..., given, :][..., rest]
         factor = torch.linalg.cholesky(self.bandwidth[..., given, :][..., given])
         offset = torch.linalg.solve_triangular(factor, (row - context[..., given]).mT, upper=False)
@@ -172,8 +173,8 @@ class KDEField(Density):
         ends = torch.cat([self._points.amin(-2, keepdim=True), self._points.amax(-2, keepdim=True)], -1)
 
         def bracket(share: Tensor) -> Tensor:
-            noise = torch.special.ndtri(share).unsqueeze(-1)
-            return self.frame.denormalize((ends + noise).unsqueeze(-1)).squeeze(-1)
+            noise: Tensor = torch.special.ndtri(share).unsqueeze(-1)
+            return (ends + noise) * self.frame.inverse + self.frame.center
 
         return bisect_quantile(self.cdf, bracket, shares, self._points)
 

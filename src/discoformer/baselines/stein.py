@@ -85,7 +85,7 @@ class CurlFreeIMQ:
         return _weighted_differences(factor * weights.unsqueeze(-2), queries, points)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelScore(Field):
     """The score -a zeta(y) + sum_j K(y, x_j) c_j, in coordinates where the kernel has unit bandwidth.
 

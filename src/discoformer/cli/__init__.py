@@ -21,6 +21,7 @@ __all__ = ["main"]
 
 COMMANDS = {
     "compare": "held-out log-likelihood against kernel density and mixtures",
+    "describe": "what the columns of a file are, and what is done with them",
     "entropy": "differential entropy of a sample",
     "estimate": "log density and score of a file of numbers",
     "export": "a fitted sample as a file for other programs: ONNX or torch.export",

@@ -13,7 +13,15 @@ from typing import Any
 
 import torch
 
-from discoformer.cli.options import add_bounds, add_columns, independent, name_list, seed_number
+from discoformer.cli.options import (
+    FILES,
+    add_bounds,
+    add_columns,
+    independent,
+    name_list,
+    read_input,
+    seed_number,
+)
 from discoformer.cli.parser import command_parser
 from discoformer.columns.bounds import fit_maps, parse_bounds
 from discoformer.columns.fitting import FitRecipe
@@ -22,7 +30,7 @@ from discoformer.core.fields import Method
 from discoformer.core.files import check_folder, replacing
 from discoformer.core.progress import track
 from discoformer.data.datasets import REAL, real_dataset
-from discoformer.data.files import Table, few_values, read_sample
+from discoformer.data.files import Table, few_values
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood, score_error
 from discoformer.evaluation.known_truth import Dataset, gmm_dataset
 from discoformer.methods import PEERS, describe_methods, resolve
@@ -84,7 +92,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         "data",
         metavar="FILE",
         nargs="+",
-        help=f"csv, tsv, npy or parquet; or one of {', '.join(REAL)}; or gmm:d,n,k",
+        help=f"{FILES}; or one of {', '.join(REAL)}; or gmm:d,n,k",
     )
     add_columns(parser)
     add_bounds(parser)
@@ -138,17 +146,14 @@ def run(args: argparse.Namespace) -> None:
 
 def _read(name: str, args: argparse.Namespace) -> Sample:
     if name.startswith("gmm:"):
-        for option in ("columns", "drop_dependent", "bounds"):
+        for option in ("columns", "exclude", "types", "drop_dependent", "bounds"):
             if getattr(args, option):
                 option = option.replace("_", "-")
                 raise DataError(f"--{option} does not go with gmm:d,n,k: the truth is for what it draws")
         data = gmm_dataset(name, args.seed)
         columns = tuple(f"x{j}" for j in range(data.context.shape[1]))
         return Sample(name, Table(data.context.numpy(), columns), truth=data)
-    if name in REAL:
-        table = _read_real(name, args.columns)
-    else:
-        table = read_sample(name, args.columns, drop_dependent=args.drop_dependent)
+    table = _read_real(name, args.columns) if name in REAL else read_input(args, name)
     kept = independent(table)[0] if args.drop_dependent else table
     if args.bounds is None:
         return Sample(name, kept)

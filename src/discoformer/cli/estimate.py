@@ -16,14 +16,21 @@ from discoformer.api.answers import answers
 from discoformer.api.fitting import fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
-from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input
+from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input, refuse_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError
 from discoformer.core.fields import PointDensity, as_point_density
-from discoformer.core.files import replacing
-from discoformer.data.files import Table, check_output, read_table, refuse_dependent, refuse_few_rows
-from discoformer.data.writer import table_writer
+from discoformer.data.files import (
+    Table,
+    check_output,
+    read_queries,
+    read_table,
+    refuse_dependent,
+    refuse_few_rows,
+)
+from discoformer.data.peek import columns_to_stream
+from discoformer.data.writer import output_writer
 from discoformer.methods import resolve
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import ArraySource, Source
@@ -60,7 +67,12 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--queries", metavar="Q", type=Path, help="points to answer at (default: FILE itself)"
     )
-    parser.add_argument("--out", metavar="OUT", type=Path, help="write the answers: csv, tsv, npy or parquet")
+    parser.add_argument(
+        "--out",
+        metavar="OUT",
+        type=Path,
+        help="write the answers: csv, tsv, npy or parquet; - for standard output",
+    )
     add_model(parser)
     add_bounds(parser)
     parser.set_defaults(model=None)  # to tell "default" from nothing asked for
@@ -83,8 +95,7 @@ def run(args: argparse.Namespace) -> None:
         raise DataError("--view says what to draw: add --plot with a name for the picture")
     if args.out:
         check_output(args.out)
-        if args.out.resolve() in (args.file.resolve(), args.queries and args.queries.resolve()):
-            raise DataError(f"{args.out}: is an input file, give another name to --out")
+        refuse_input(args.out, [*args.files, *filter(None, [args.queries])])
     if args.plot:
         check_picture(args.plot)
     args.model = args.model or ("default" if args.bandwidth is None else _KERNEL)
@@ -93,9 +104,7 @@ def run(args: argparse.Namespace) -> None:
     with ExitStack() as moves:  # the table takes its place when the picture is there too
         write = None
         if args.out:
-            temporary = moves.enter_context(replacing(args.out))
-            table = table_writer(temporary, args.out.suffix.lower(), job.names, job.queries.rows or 0)
-            write = moves.enter_context(table)
+            write = moves.enter_context(output_writer(args.out, job.names, job.queries.rows or 0))
         for chunk, (log_density, score) in answers(job.field, job.queries):
             values = chunk.numpy()
             summary.add(values, log_density.numpy())
@@ -106,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
 
     if args.json:
         _print_json(args, job, summary)
-    else:
+    elif str(args.out) != "-":
         _print_summary(args, job, summary)
 
 
@@ -134,7 +143,7 @@ def _in_memory(args: argparse.Namespace) -> Job:
     context = read_input(args)
     queries = context
     if args.queries is not None:
-        queries = read_table(args.queries, args.columns, by_position=True).like(context)
+        queries = read_queries(args.queries, context, args.columns)
     names = _result_names(queries.names) if args.out else ()
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     field = as_point_density(fit_table(context, model, args.bounds))
@@ -148,6 +157,8 @@ def _is_streamed(args: argparse.Namespace) -> bool:
     """Whether the job is large, and one that can be streamed; the answers are the same."""
     files = [path for path in (args.file, args.queries) if path is not None and path.exists()]
     if not any(path.is_dir() or _is_large(path) for path in files):
+        return False
+    if len(args.files) > 1:
         return False
     if args.plot is None and args.bounds is None and isinstance(resolve(args.model).method, StreamingMethod):
         return True
@@ -163,7 +174,8 @@ def _is_large(path: Path) -> bool:
 
 
 def _streamed(args: argparse.Namespace) -> Job:
-    sample = _open(args.file, args.columns)
+    chosen = args.columns or columns_to_stream(args.file, args.types, args.exclude)
+    sample = _open(args.file, chosen)
     columns = sample.names or tuple(f"x{j}" for j in range(sample.dim))
     queries = sample
     if args.queries is not None:

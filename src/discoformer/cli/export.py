@@ -8,9 +8,8 @@ from pathlib import Path
 
 import torch
 
-from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input
+from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input, refuse_input
 from discoformer.cli.parser import command_parser
-from discoformer.core.checks import DataError
 from discoformer.export.programs import check_export, export_read
 
 __all__ = ["make_parser", "run"]
@@ -43,8 +42,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Read, fit, write, check; what can be refused early is refused before the work."""
     check_export(args.out)
-    if args.out.resolve() == args.file.resolve():
-        raise DataError(f"{args.out}: is an input file, give another name to --out")
+    refuse_input(args.out, args.files)
     context = read_input(args)
     dtype = torch.float32 if args.float32 else torch.float64
     with torch.no_grad():

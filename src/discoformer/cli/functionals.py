@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 from discoformer.cli.options import add_input, add_model, independent, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.fitting import FitRecipe
-from discoformer.data.files import read_sample
+from discoformer.data.files import read_queries, refuse_without_density
 from discoformer.functionals import (
     Functional,
     Split,
@@ -54,7 +54,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     of = "sample in FILE." if files == 1 else "sample f in FILE with respect to the sample g in FILE2."
     examples = f"examples:\n  {example}\n  {example} --columns age,income --model kde-scott --json"
     parser = command_parser(name, f"Estimate the {title} {what}, of the {of}", examples)
-    add_input(parser)
+    add_input(parser, several=files == 1)
     if files == 2:
         parser.add_argument("second", metavar="FILE2", type=Path, help="the sample to compare with")
     add_model(parser)
@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> None:
     title, _, files, _, estimate = _COMMANDS[args.command]
     tables = [read_input(args)]
     if files == 2:
-        second = read_sample(args.second, args.columns, drop_dependent=args.drop_dependent)
-        tables.append(second.like(tables[0]))
+        tables.append(read_queries(args.second, tables[0], args.columns))
+        refuse_without_density(args.second, tables[1], drop_dependent=args.drop_dependent)
     if args.drop_dependent:
         tables = independent(*tables)
     values = [table.values for table in tables]

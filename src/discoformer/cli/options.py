@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from discoformer.core.checks import DataError, column_names
 from discoformer.core.fields import Field
 from discoformer.core.transforms import SupportWarning
 from discoformer.data.files import Table, columns_to_drop, few_values, read_sample
+from discoformer.data.reading import expand_paths, read_raw
+from discoformer.data.table import RawTable
 from discoformer.methods import METHODS
 
 __all__ = [
@@ -20,34 +24,85 @@ __all__ = [
     "add_columns",
     "add_input",
     "add_model",
+    "add_reading",
     "bound_pairs",
     "fit_table",
     "independent",
+    "kind_pairs",
     "name_list",
+    "read_file",
     "read_input",
+    "refuse_input",
     "seed_number",
 ]
 
 
-def add_input(parser: argparse.ArgumentParser, of: str = "the sample") -> None:
-    """FILE, --columns and --drop-dependent."""
+FILES = (
+    "csv, tsv, xlsx, ods, json, parquet, feather, npy or npz, packed or not, a database, - for standard input"
+)
+
+
+def add_input(parser: argparse.ArgumentParser, of: str = "the sample", *, several: bool = True) -> None:
+    """FILE, --columns and --drop-dependent, and how to read."""
     parser.add_argument(
         "file",
         metavar="FILE",
         type=Path,
-        help=f"{of}: csv, tsv, npy or parquet; a first column without a name is taken for row labels",
+        nargs="+" if several else None,
+        action=_Files,
+        help=f"{of}: {FILES}; several, or a pattern such as 'part-*.csv', are put together",
     )
     add_columns(parser)
 
 
+class _Files(argparse.Action):
+    """``file``: the first, which gives the name; ``files``: all of them."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:
+        namespace.files = values if isinstance(values, list) else [values]
+        namespace.file = namespace.files[0]
+
+
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """--columns and --drop-dependent."""
-    parser.add_argument("--columns", metavar="A,B", type=name_list, help="use only these columns")
+    """--columns and --drop-dependent, and how to read."""
+    add_reading(parser)
     parser.add_argument(
         "--drop-dependent",
         action="store_true",
         help="leave out columns that are constant or linear in those before, instead of refusing them",
     )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """--columns, --exclude, --types, --query and --verbose."""
+    parser.add_argument("--columns", metavar="A,B", type=name_list, help="use only these columns")
+    parser.add_argument(
+        "--exclude", metavar="A,B", type=name_list, default=[], help="leave these columns out"
+    )
+    parser.add_argument(
+        "--types",
+        metavar="A=KIND,...",
+        type=kind_pairs,
+        default={},
+        help="what columns are, as in age=count,zip=category; `discoformer describe` shows what is inferred",
+    )
+    parser.add_argument("--query", metavar="SQL", help="what to read of a database: SQLite or DuckDB")
+    parser.add_argument("--verbose", action="store_true", help="say what was read and how, on standard error")
+
+
+def kind_pairs(text: str) -> dict[str, str]:
+    """Kinds by column name.
+
+    >>> kind_pairs("age=count, wind=circular:360")
+    {'age': 'count', 'wind': 'circular:360'}
+    """
+    kinds = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, found, kind = part.rpartition("=")
+        if not found or not name.strip() or not kind.strip():
+            raise argparse.ArgumentTypeError(f"{part!r}: write column=kind, as in age=count")
+        kinds[name.strip()] = kind.strip()
+    return kinds
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -122,9 +177,33 @@ def _pair(text: str) -> tuple[float, float]:
     raise argparse.ArgumentTypeError(f"{text!r}: write low:high, either side may be empty")
 
 
-def read_input(args: argparse.Namespace) -> Table:
+def read_input(args: argparse.Namespace, files: Any = None) -> Table:
     """The sample of a command; what does not fit with `fit_table` asks for `independent` columns next."""
-    return read_sample(args.file, args.columns, drop_dependent=args.drop_dependent)
+    return read_sample(
+        read_file(args, files),
+        args.columns,
+        drop_dependent=args.drop_dependent,
+        types=args.types,
+        exclude=args.exclude,
+    )
+
+
+def refuse_input(out: Path, files: Sequence[Path]) -> None:
+    """Raise `DataError` if the output would replace an input; standard output replaces nothing."""
+    if str(out) != "-" and out.resolve() in [path.resolve() for path in expand_paths(files)]:
+        raise DataError(f"{out}: is an input file, give another name to --out")
+
+
+def read_file(args: argparse.Namespace, files: Any = None) -> RawTable:
+    """What is in the files of a command, with the types that it has; says so if asked to."""
+    if args.json and getattr(args, "out", None) is not None and str(args.out) == "-":
+        raise DataError("--json and --out - both write to standard output: leave out one of them")
+    raw = read_raw(args.files if files is None else files, args.query)
+    if args.verbose:
+        print(f"discoformer: read {raw.how}", file=sys.stderr)
+        for name, rows in raw.sources:
+            print(f"discoformer: {rows} rows from {name}", file=sys.stderr)
+    return raw
 
 
 def independent(*tables: Table) -> list[Table]:

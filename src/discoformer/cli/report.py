@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     check_folder(args.out)
     table = read_input(args)
     bar = partial(track, label="holding out")
-    page = make_report(table, model=args.model, bounds=args.bounds, title=args.file.name, progress=bar)
+    page = make_report(table, model=args.model, bounds=args.bounds, title=_title(args), progress=bar)
     with replacing(args.out) as temporary:
         temporary.write_text(page, encoding="utf-8")
     if args.json:
@@ -63,3 +63,9 @@ def run(args: argparse.Namespace) -> None:
         print(f"wrote {args.out}")
     if args.open:
         webbrowser.open(args.out.resolve().as_uri())
+
+
+def _title(args: argparse.Namespace) -> str:
+    name = "standard input" if str(args.file) == "-" else str(args.file.name)
+    more = len(args.files) - 1
+    return f"{name} and {more} more" if more else name

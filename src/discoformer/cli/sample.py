@@ -12,14 +12,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input, seed_number
+from discoformer.cli.options import (
+    add_bounds,
+    add_input,
+    add_model,
+    fit_table,
+    read_input,
+    refuse_input,
+    seed_number,
+)
 from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
 from discoformer.core.fields import as_density
-from discoformer.core.files import replacing
 from discoformer.core.progress import track
 from discoformer.data.files import check_output
-from discoformer.data.writer import table_writer
+from discoformer.data.writer import output_writer
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
@@ -39,7 +46,9 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser = command_parser(name, "Draw new rows from the density of the rows of FILE.", EXAMPLES)
     add_input(parser)
     parser.add_argument("-n", "--rows", metavar="N", type=int, default=1000, help="how many (default: 1000)")
-    parser.add_argument("--out", metavar="OUT", type=Path, help="write them: csv, tsv, npy or parquet")
+    parser.add_argument(
+        "--out", metavar="OUT", type=Path, help="write them: csv, tsv, npy or parquet; - for standard output"
+    )
     parser.add_argument(
         "--seed", type=seed_number, default=0, help="the same seed gives the same rows (default: 0)"
     )
@@ -54,16 +63,11 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"-n {args.rows}: draw at least one row")
     if args.out:
         check_output(args.out)
-        if args.out.resolve() == args.file.resolve():
-            raise DataError(f"{args.out}: is an input file, give another name to --out")
+        refuse_input(args.out, args.files)
     context = read_input(args)
     draw = as_density(fit_table(context, args.model, args.bounds)).sample
     if args.out:
-        suffix = args.out.suffix.lower()
-        with (
-            replacing(args.out) as temporary,
-            table_writer(temporary, suffix, context.names, args.rows) as write,
-        ):
+        with output_writer(args.out, context.names, args.rows) as write:
             for piece in _pieces(draw, args.rows, args.seed):
                 write(piece)
     if args.json:
@@ -71,6 +75,8 @@ def run(args: argparse.Namespace) -> None:
         out = str(args.out) if args.out else None
         summary = {"n": n, "d": d, "columns": context.names, "model": str(args.model), "rows": args.rows}
         print(json.dumps({**summary, "seed": args.seed, "out": out}))
+    elif str(args.out) == "-":
+        return
     elif args.out:
         print(f"wrote {args.rows} rows to {args.out}")
     else:

@@ -137,8 +137,15 @@ class HalfLine(ColumnMap):
         bend = torch.exp(-z) / (rise * self.scale)
         return -rise.log() - self.scale.log(), -bend if self.rising else bend
 
+    def read_cdf(self, x: Tensor, inside: Tensor) -> Tensor:
+        at_bound = _at_bound(self._from_bound(x), self.nudge)
+        return torch.where(at_bound, 0.0 if self.rising else 1.0, inside)
+
+    def _from_bound(self, x: Tensor) -> Tensor:
+        return x - self.low if self.rising else self.high - x
+
     def _distance(self, x: Tensor) -> Tensor:
-        distance = x - self.low if self.rising else self.high - x
+        distance = self._from_bound(x)
         return torch.where(_at_bound(distance, self.nudge), self.nudge, distance) / self.scale
 
     @staticmethod
@@ -171,6 +178,10 @@ class Interval(ColumnMap):
         above, below = self._distances(x)
         log_slope = (self.high - self.low).log() - above.log() - below.log()
         return log_slope, 1 / below - 1 / above
+
+    def read_cdf(self, x: Tensor, inside: Tensor) -> Tensor:
+        at_low, at_high = _at_bound(x - self.low, self.nudge_low), _at_bound(self.high - x, self.nudge_high)
+        return torch.where(at_low, 0.0, torch.where(at_high, 1.0, inside))
 
     def _distances(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """From the low bound and from the high one."""

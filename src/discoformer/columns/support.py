@@ -27,9 +27,9 @@ from discoformer.scale.survey import Survey
 
 __all__ = ["Division", "divide", "divide_survey", "rows_suffice"]
 
-# Measured by benchmarks/few_rows.py: below, whitening costs likelihood of fresh points (at four rows per
-# column 0.3 nats in d=10, 0.6 in d=20, 0.9 in d=32; at 1.5 from 1.5 to 4).  At six and eight it depends on
-# the data: in d=10 the cost is within two standard errors, in d=20 and 32 it is still 0.3 to 0.8, but none
+# Measured by paper/benchmarks/few_rows.py: below, whitening costs likelihood of fresh points (at four rows
+# per column 0.3 nats in d=10, 0.6 in d=20, 0.9 in d=32; at 1.5 from 1.5 to 4).  At six and eight it depends
+# on the data: in d=10 the cost is within two standard errors, in d=20 and 32 it is still 0.3 to 0.8, but none
 # with diagonal covariances.  A network that sees standardized points instead no longer follows rotations.
 ROWS_PER_COLUMN = 6
 

@@ -17,6 +17,7 @@ __all__ = [
     "check_weights",
     "column_names",
     "largest",
+    "show_cell",
 ]
 
 
@@ -37,9 +38,23 @@ def column_names(columns: Sequence[int], names: Sequence[str] | None = None) -> 
     >>> column_names([3])
     'column 3'
     """
-    shown = [repr(names[c]) if names is not None else f"column {c}" for c in columns[:8]]
+    shown = [show_cell(names[c]) if names is not None else f"column {c}" for c in columns[:8]]
     rest = len(columns) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def show_cell(value: object) -> str:
+    """What a file or a user wrote, for a message: without control characters, at most 40 characters.
+
+    >>> show_cell("tall"), show_cell("red\\x1b[31m"), show_cell("x" * 50)
+    ("'tall'", "'red[31m'", "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'")
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, str) and len(repr(value)) <= 40:
+        return repr(value)
+    text = "".join(character for character in str(value)[:1000] if character.isprintable())
+    return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def check_points(

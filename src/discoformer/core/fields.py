@@ -67,6 +67,9 @@ class Field(ABC):
         _refuse_lost(points, ~score.detach().isfinite().all(-1))
         return _in_kind(score, queries)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} in {self.dim} column(s)"
+
 
 class PointDensity(Field):
     """A field that knows the log density, too.

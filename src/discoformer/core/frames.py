@@ -7,7 +7,7 @@ covectors, are multiplied by A'.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ __all__ = [
     "Canonical",
     "FrameKind",
     "FrameMoments",
+    "MomentFrameKind",
     "Identity",
     "Standardize",
     "Whiten",
@@ -36,8 +37,13 @@ class FrameKind(Protocol):
         """Fit to context (..., n, d) with weights (..., n) that sum to one."""
         ...
 
+
+@runtime_checkable
+class MomentFrameKind(FrameKind, Protocol):
+    """A rule that needs to know no more of a sample than its moments, so that the sample may be streamed."""
+
     def from_moments(self, moments: FrameMoments) -> Frame:
-        """The same frame from what it needs to know of a sample."""
+        """The frame that `fit` gives for a sample with these moments."""
         ...
 
 
@@ -118,9 +124,6 @@ class Canonical:
 
     def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
         return turn_to_kurtosis(Whiten().fit(context, weights), context, weights)
-
-    def from_moments(self, moments: FrameMoments) -> Frame:
-        raise DataError("a canonical frame needs the sample in memory: fit to an array")
 
 
 FRAMES: dict[str, FrameKind] = {

@@ -35,14 +35,14 @@ def push(base: Field, transforms: Sequence[Transform]) -> Field:
     """The field through the transforms: a `Pushforward` for a density in full, or what the base can be.
 
     >>> from discoformer.baselines.kde import KDE
-    >>> half = scaling_frame(torch.zeros(1, 1), 2 * torch.ones(1))
+    >>> half = scaling_frame(torch.zeros(1, 1).double(), 2 * torch.ones(1).double())
     >>> push(KDE().fit([[0.0], [1.0]]), [half]).score(torch.ones(1, 1)).tolist()
     [[0.0]]
     """
-    if isinstance(base, PushedField):
-        return push(base.base, [*transforms, *base.transforms])
     if not transforms:
         return base
+    if isinstance(base, PushedField):
+        return push(base.base, [*transforms, *base.transforms])
     if isinstance(base, Density):
         return Pushforward(base, transforms)
     return (
@@ -95,9 +95,8 @@ class PushedField(Field):
 
     def __repr__(self) -> str:
         said = [text for text in (transform.describe() for transform in self.transforms) if text]
-        return f"{type(self).__name__} in {self.dim} column(s)\n  of {self.base!r}\n  " + (
-            "; ".join(said) or "-"
-        )
+        last = "; ".join(said) or "every column, without bounds"
+        return f"{type(self).__name__} in {self.dim} column(s)\n  of {self.base!r}\n  {last}"
 
 
 class PushedDensity(PushedField, PointDensity):
@@ -164,8 +163,12 @@ class Pushforward(PushedDensity, Density):
 
     def cdf(self, queries: Any) -> Tensor:
         self._check_one_column("the distribution function")
-        points = check_points(queries, "queries", dim=1)
-        return self._by_column().base.cdf(self._by_column()._places(points)[-1])
+        whole = self._by_column()
+        places = whole._places(check_points(queries, "queries", dim=1))
+        below = whole.base.cdf(places[-1])
+        for transform, points in zip(reversed(whole.transforms), reversed(places[:-1]), strict=True):
+            below = transform.cdf_outside(points, below)
+        return below
 
     def quantile(self, shares: Any) -> Tensor:
         self._check_one_column("a quantile")

@@ -32,8 +32,8 @@ def bisect_quantile(
     >>> float(bisect_quantile(lambda x: x.squeeze(-1).square(), unit, shares, shares))
     0.5
     """
-    share = torch.as_tensor(shares).to(like)
-    if bool(((share <= 0) | (share >= 1)).any()):
+    share = torch.as_tensor(shares, dtype=like.dtype, device=like.device)
+    if not bool(((share > 0) & (share < 1)).all()):
         raise DataError("quantiles are for shares above 0 and below 1")
     ends = bracket(share)
     low, high = ends.amin(-1), ends.amax(-1)

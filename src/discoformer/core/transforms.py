@@ -65,6 +65,10 @@ class Transform(ABC):
     def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
         """The same for log density and score."""
 
+    def cdf_outside(self, points: Tensor, inside: Tensor) -> Tensor:
+        """What a distribution function (..., m) of one column inside reads outside: maps increase."""
+        return inside
+
     @abstractmethod
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
         """The map of some columns alone (None if it does nothing), and the columns inside that they become.
@@ -177,6 +181,10 @@ class ColumnMap(ABC):
     def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """log u'(x), and its own derivative by x."""
 
+    def read_cdf(self, x: Tensor, inside: Tensor) -> Tensor:
+        """A distribution function (..., m) inside, outside at x: no mass is below the bounds, none above."""
+        return torch.where(x <= self.low, 0.0, torch.where(x >= self.high, 1.0, inside))
+
 
 @dataclass(frozen=True)
 class ColumnMaps(Transform):
@@ -223,6 +231,9 @@ class ColumnMaps(Transform):
         return Estimate(
             torch.where(outside, -torch.inf, log_density), torch.where(outside.unsqueeze(-1), 0.0, score)
         )
+
+    def cdf_outside(self, points: Tensor, inside: Tensor) -> Tensor:
+        return self.maps[0].read_cdf(points.squeeze(-1), inside) if self.maps else inside
 
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
         maps = {j: self.maps[c] for j, c in enumerate(columns) if c in self.maps}

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["table_writer"]
+from discoformer.core.files import replacing
+
+__all__ = ["output_writer", "table_writer"]
 
 Write = Callable[[NDArray[np.float64]], None]
+
+
+@contextmanager
+def output_writer(path: Path, names: Sequence[str], rows: int) -> Iterator[Write]:
+    """The same to a file that takes its place when all is written, or as csv to standard output (``-``).
+
+    >>> with output_writer(Path("-"), ["a", "b"], rows=1) as write:
+    ...     write(np.zeros((1, 2)))
+    a,b
+    0.0,0.0
+    """
+    if str(path) == "-":
+        with _text_writer(sys.stdout, names, ",") as write:
+            yield write
+        return
+    with replacing(path) as temporary, table_writer(temporary, path.suffix.lower(), names, rows) as write:
+        yield write
 
 
 @contextmanager
@@ -51,13 +71,20 @@ def table_writer(path: Path, suffix: str, names: Sequence[str], rows: int) -> It
         with pq.ParquetWriter(path, as_arrow(np.empty((0, len(names)))).schema) as writer:
             yield lambda values: writer.write_table(as_arrow(values))
         return
-    separator = "\t" if suffix == ".tsv" else ","
+    with _text_writer(path, names, "\t" if suffix == ".tsv" else ",") as append:
+        yield append
+
+
+@contextmanager
+def _text_writer(to: Path | TextIO, names: Sequence[str], separator: str) -> Iterator[Write]:
+    import pandas as pd
+
     first = True
 
     def append(values: NDArray[np.float64]) -> None:
         nonlocal first
         frame = pd.DataFrame(values, columns=list(names))
-        frame.to_csv(path, index=False, sep=separator, mode="w" if first else "a", header=first)
+        frame.to_csv(to, index=False, sep=separator, mode="w" if first else "a", header=first)
         first = False
 
     yield append

@@ -6,8 +6,8 @@
 
 The default of ``split`` (see `discoformer.functionals.splits`) is ``balanced``.  It was chosen by the error
 of kernel estimates and maximum likelihood mixtures in 1 and 10 dimensions; `discoformer reproduce
-entropy_fisher` measures it next to the plug-in estimate of the paper.  Standard errors are sqrt(var(term) / n):
-how much the value would vary with the sample, not how far off the method is.
+entropy_fisher` measures it next to the plug-in estimate of the paper.  Standard errors, sqrt(var(term) / n),
+tell how much the value varies with the sample, not how far off the method is.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def entropy(sample: Any, source: Source, *, split: Split = "balanced", folds: in
     split : "none", "folds", "balanced" or "loo"
     folds : int
 
+    >>> import math
     >>> import numpy as np
     >>> from discoformer import KDE
     >>> x = np.random.default_rng(0).normal(size=(500, 1))

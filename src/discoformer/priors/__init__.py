@@ -6,9 +6,11 @@ from discoformer.priors.broad import BroadPrior
 from discoformer.priors.config import PRIORS, prior_from_config
 from discoformer.priors.families import Family, Laplace, Logistic, Normal, Quartic, StudentT
 from discoformer.priors.location_scale import LocationScaleMixture, gaussian, random_rotations, spiral
+from discoformer.priors.mixed import MixedPrior
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
 from discoformer.priors.ring import Ring
-from discoformer.priors.warps import Affine, Banana, Rotated, Skew, Warp, Warped
+from discoformer.priors.tables.prior import TablePrior
+from discoformer.priors.warps import Affine, Banana, Linear, Rotated, Skew, Warp, Warped
 
 __all__ = [
     "PRIORS",
@@ -21,8 +23,10 @@ __all__ = [
     "GMMPrior",
     "GaussianPrior",
     "Laplace",
+    "Linear",
     "LocationScaleMixture",
     "Logistic",
+    "MixedPrior",
     "MixtureDistribution",
     "Normal",
     "Prior",
@@ -31,6 +35,7 @@ __all__ = [
     "Rotated",
     "Skew",
     "StudentT",
+    "TablePrior",
     "Warp",
     "Warped",
     "gaussian",

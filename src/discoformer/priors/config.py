@@ -8,12 +8,14 @@ from typing import Any
 
 from discoformer.core.checks import DataError
 from discoformer.priors.broad import BroadPrior
+from discoformer.priors.mixed import MixedPrior
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
+from discoformer.priors.tables.prior import TablePrior
 
 __all__ = ["PRIORS", "prior_from_config"]
 
 PRIORS: dict[str, type[Prior]] = {
-    prior.name: prior for prior in (GMMPrior, GaussianPrior, BroadPrior, AffinePrior)
+    prior.name: prior for prior in (GMMPrior, GaussianPrior, BroadPrior, TablePrior, AffinePrior, MixedPrior)
 }
 
 
@@ -35,7 +37,11 @@ covariance='diagonal', weights='equal')
             continue
         if key not in known:
             raise DataError(f"prior {name!r} has no field {key!r}; it has {', '.join(known)}")
-        if isinstance(value, Mapping):
-            value = prior_from_config(value)
-        values[key] = tuple(value) if isinstance(value, list) else value
+        values[key] = _value(value)
     return kind(**values)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return prior_from_config(value)
+    return tuple(_value(part) for part in value) if isinstance(value, list) else value

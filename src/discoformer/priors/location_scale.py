@@ -27,7 +27,7 @@ __all__ = ["LocationScaleMixture", "gaussian", "random_rotations", "spiral"]
 _BLOCK = 2**18
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocationScaleMixture(Distribution):
     """A batch of mixtures with k components of one family each.
 
@@ -72,6 +72,10 @@ class LocationScaleMixture(Distribution):
     @property
     def dim(self) -> int:
         return self.means.shape[-1]
+
+    def __repr__(self) -> str:
+        family, count = type(self.family).__name__, self.means.shape[-2]
+        return f"mixture of {count} {family} component(s) in {self.dim} column(s)"
 
     @property
     def batch_shape(self) -> torch.Size:

@@ -83,11 +83,15 @@ class Prior(ABC):
         """
         description: dict[str, Any] = {"name": self.name}
         for field in fields(self):  # type: ignore[arg-type]  # every prior is a dataclass
-            value = getattr(self, field.name)
-            if isinstance(value, Prior):
-                value = value.describe()
-            description[field.name] = list(value) if isinstance(value, tuple) else value
+            description[field.name] = _plain(getattr(self, field.name))
         return description
+
+
+def _plain(value: Any) -> Any:
+    """Priors as their descriptions, tuples as lists."""
+    if isinstance(value, Prior):
+        return value.describe()
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
 from discoformer.priors.base import Distribution
 
-__all__ = ["Affine", "Banana", "Rotated", "Skew", "Warp", "Warped"]
+__all__ = ["Affine", "Banana", "Linear", "Rotated", "Skew", "Warp", "Warped"]
 
 
 class Warp(ABC):
@@ -193,6 +194,45 @@ class Affine(Warp):
     def _push(self, x: Tensor, y: Tensor, log_density: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
         scale = self.scale.to(y)
         return log_density - scale.log().sum(-1, keepdim=True), score / scale.unsqueeze(-2)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Warp):
+    """y = M x with any invertible M (..., d, d): correlations of any strength, columns in any order.
+
+    The inverse is found once and in double precision, so that columns may be all but collinear.
+
+    >>> shear = Linear(torch.tensor([[1.0, 0.0], [0.9, 0.1]]))
+    >>> shear.inverse(shear.forward(torch.tensor([[1.0, 2.0]]))).round(decimals=4).tolist()
+    [[1.0, 2.0]]
+    """
+
+    matrix: Tensor
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim < 2 or self.matrix.shape[-1] != self.matrix.shape[-2]:
+            raise DataError(f"matrix of a Linear must be square, not {tuple(self.matrix.shape)}")
+        if not bool((torch.linalg.slogdet(self.matrix.double())[0] != 0).all()):
+            raise DataError("matrix of a Linear is singular: its columns must be independent")
+
+    @cached_property
+    def _inverse(self) -> Tensor:
+        inverse: Tensor = torch.linalg.inv(self.matrix.double())
+        return inverse
+
+    @cached_property
+    def _log_det(self) -> Tensor:
+        log_det: Tensor = torch.linalg.slogdet(self.matrix.double())[1]
+        return log_det.unsqueeze(-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.matrix.to(x).mT
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return y @ self._inverse.to(y).mT
+
+    def _push(self, x: Tensor, y: Tensor, log_density: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+        return log_density - self._log_det.to(y), score @ self._inverse.to(y)
 
 
 def _unit_vector(like: Tensor, column: int) -> Tensor:

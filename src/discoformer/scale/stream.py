@@ -6,8 +6,9 @@ from abc import abstractmethod
 
 from torch import Tensor
 
+from discoformer.core.checks import DataError
 from discoformer.core.fields import Field, Method
-from discoformer.core.frames import FRAMES
+from discoformer.core.frames import FRAMES, MomentFrameKind
 from discoformer.core.transforms import Frame
 from discoformer.scale.ranks import even_ranks, rows_at_ranks
 from discoformer.scale.source import Selected, Source
@@ -52,7 +53,10 @@ class Stream:
 
     def frame(self, name: str) -> Frame:
         """The frame of this name in `FRAMES`, in double precision."""
-        return FRAMES[name].from_moments(self.survey.moments)
+        kind = FRAMES[name]
+        if not isinstance(kind, MomentFrameKind):
+            raise DataError(f"a {name} frame needs the sample in memory: load it first")
+        return kind.from_moments(self.survey.moments)
 
     def evenly(self, name: str, limit: int) -> Tensor:
         """At most ``limit`` rows (k, d) in the order of their radius in a frame, evenly spaced in it.

@@ -12,10 +12,10 @@ from discoformer.models.attention.network import AttentionNetwork
 from discoformer.models.mixture.folds import Part, hold_out
 from discoformer.models.mixture.lift import _pairs
 from discoformer.models.mixture.network import MixtureNetwork
-from discoformer.models.mixture.stack import Framed, Stack, combine, let_gain, stacking_weights
+from discoformer.models.mixture.stack import Framed, Stack, combine, drop_idle_members, stacking_weights
 from discoformer.models.registry import load_model
 
-shapes = pytest.mark.parametrize(("n", "d"), [(120, 3), (600, 5)])  # without `let_gain`, and with it
+shapes = pytest.mark.parametrize(("n", "d"), [(120, 3), (600, 5)])  # without `drop_idle_members`, and with it
 
 
 def member(axis: bool, seed: int) -> MixtureNetwork:
@@ -176,7 +176,9 @@ def test_doubtful_members_keep_their_weight_only_if_they_gain() -> None:
     good = torch.randn(200, generator=torch.Generator().manual_seed(0), dtype=F64)
     doubtful = torch.tensor([True, False])
     held_out = torch.stack([torch.stack([good + gain, good], -1) for gain in (0.0, 0.01, 0.5)])
-    left = let_gain(held_out, None, doubtful)  # in all 0, 2 and 100 nats; the price is half of log 200, 2.6
+    left = drop_idle_members(
+        held_out, None, doubtful
+    )  # in all 0, 2 and 100 nats; the price is half of log 200, 2.6
     assert left[:2].exp().tolist() == [[pytest.approx(0, abs=1e-30), 1.0]] * 2
     torch.testing.assert_close(left[2], stacking_weights(held_out[2]).log())
 
@@ -188,7 +190,7 @@ def test_gain_is_of_the_points_that_count() -> None:
     doubtful = torch.tensor([True, False])
     for gain, kept in ((0.05, False), (0.5, True)):  # one nat in all, and ten
         held_out = torch.stack([good + torch.where(counts > 0, gain, 5.0), good], -1)
-        assert bool(let_gain(held_out, counts, doubtful)[0] > -70) == kept
+        assert bool(drop_idle_members(held_out, counts, doubtful)[0] > -70) == kept
 
 
 def test_in_many_columns_only_what_gains_is_kept() -> None:

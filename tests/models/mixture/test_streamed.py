@@ -8,8 +8,6 @@ import torch
 from helpers import EXACT, assert_same_field, parameters, stack_of, two_groups
 
 from discoformer.models.mixture import sample as sample_module
-from discoformer.models.mixture import stack as stack_module
-from discoformer.models.mixture import streamed as streamed_module
 from discoformer.models.registry import load_model
 from discoformer.scale import source
 from discoformer.scale.opening import open_source
@@ -26,15 +24,6 @@ def test_streamed_is_in_memory(kind: str, model_path: Path, axis_path: Path, sma
     assert_same_field(streamed, models[kind].fit(x), x[:500])
 
 
-@pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of the tests are large: a part of them decides."""
-    for module in (sample_module, streamed_module):
-        monkeypatch.setattr(module, "MANY", 1000)
-    for module, name in ((sample_module, "FEW"), (streamed_module, "FEW"), (stack_module, "_DECIDE")):
-        monkeypatch.setattr(module, name, 600)
-
-
 @pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])
 def test_of_many_rows_a_part_decides_streamed_or_not(
     kind: str, model_path: Path, axis_path: Path, many: None
@@ -46,17 +35,6 @@ def test_of_many_rows_a_part_decides_streamed_or_not(
     assert_same_field(model.fit_stream(Stream(open_source(x))), field, x[:200])
     assert_same_field(model.fit(np.random.default_rng(1).permutation(x)), field, x[:200])
     assert_same_field(model.fit(x, np.full(3000, 2.0)), field, x[:200])
-
-
-def test_of_many_rows_all_count_in_the_last_refinements(model_path: Path, many: None) -> None:
-    core, x = load_model(model_path).core, torch.from_numpy(two_groups(3000))
-    few = sample_module.InMemory(x.unsqueeze(0)).few().points[0]
-    idle = ~(x.unsqueeze(1) == few).all(-1).any(-1)
-    mirrored = torch.where(idle.unsqueeze(-1), -x, x)  # of the same radius, so the same rows decide
-    assert int(idle.sum()) == 2400
-    for refinements, same in ((0, True), (1, False)):
-        before, after = (core.encode(y, refinements=refinements).mean for y in (x, mirrored))
-        assert torch.equal(before, after) == same
 
 
 def test_affine_maps_change_the_answer_for_many_rows_by_the_jacobian(model_path: Path, many: None) -> None:
@@ -112,20 +90,6 @@ def test_units_of_all_sizes(model_path: Path) -> None:
     np.testing.assert_allclose(
         model.fit_stream(Stream(open_source(x))).log_density(x), model.fit(x).log_density(x), **EXACT
     )
-
-
-def test_nothing_tracked_is_cut_into_chunks_even_with_gradients_on(
-    model_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes = []
-    whole = sample_module.slot_statistics
-    monkeypatch.setattr(
-        sample_module, "slot_statistics", lambda phi, *rest: sizes.append(phi.shape[-1]) or whole(phi, *rest)
-    )
-    monkeypatch.setattr(sample_module, "_CHUNK", 100_000)
-    assert torch.is_grad_enabled()
-    load_model(model_path).fit(two_groups(3000))
-    assert max(sizes) < 400
 
 
 def test_threads_change_nothing(

@@ -73,7 +73,7 @@ def test_blame_does_not_depend_on_units() -> None:
 
 
 def test_a_long_tail_is_not_a_table_of_errors() -> None:
-    x = RNG.normal(size=(400, 2))
+    x = np.random.default_rng(0).normal(size=(400, 2))
     x[:10, 1] = 50 * 1.3 ** np.arange(10)  # more than a stray value, each far from the next
     found = find_unusual(KDE(0.5).fit(x), x, hold_out(KDE(0.5), x))
     assert found.tails == [1]

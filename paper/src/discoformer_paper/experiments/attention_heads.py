@@ -21,9 +21,9 @@ from discoformer_paper.experiments import attention_maps as maps
 from discoformer_paper.experiments.attention_kde import BUILT_IN, LOOKED_AT, PLAIN, SCOTT, SIZE, WITHOUT
 from discoformer_paper.harness.contestants import CORE_NAME, Contestant
 from discoformer_paper.harness.figures import Figure, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
 from discoformer_paper.harness.problems import gmm_problem, seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Claim, Line, Summary, number
 
 KEYS = ("d", "n", "seed", "method", "head")

@@ -22,9 +22,9 @@ from torch import Tensor
 from discoformer_paper.experiments import attention_maps as maps
 from discoformer_paper.harness.contestants import CORE_NAME, Contestant
 from discoformer_paper.harness.figures import GREY, Figure, curve, finish, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS, PUBLISHED
 from discoformer_paper.harness.problems import gmm_problem, seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge, measured
 
 __all__ = ["BUILT_IN", "LOOKED_AT", "PLAIN", "SCOTT", "SIZE", "WITHOUT"]

@@ -23,8 +23,8 @@ from discoformer.particles import BKW, Landau, integrate
 from discoformer_paper.experiments.particle_scores import CALIBRATED, PLAIN, SEED, Source, calibrated, sources
 from discoformer_paper.harness.contestants import CORE_NAME
 from discoformer_paper.harness.figures import Figure, curves, finish, panels
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, against, judge
 
 KEYS = ("d", "n", "method", "seed")

@@ -19,9 +19,9 @@ from discoformer.baselines.best_bandwidth import oracle_bandwidth
 from discoformer_paper.harness.adapters import KnownAnswers
 from discoformer_paper.harness.contestants import CORE_NAME, rival
 from discoformer_paper.harness.figures import Figure, finish, panels, style_of, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, IN_FAMILY, KDE, OURS, PUBLISHED, PUBLISHED_KDE
 from discoformer_paper.harness.problems import Problem, gmm_problem, measure_errors, score_jobs, seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge, least
 
 __all__ = ["BARS", "DIM", "SIZE", "problem"]

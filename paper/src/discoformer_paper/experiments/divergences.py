@@ -26,9 +26,9 @@ from discoformer_paper.experiments.entropy_fisher import NEIGHBOURS
 from discoformer_paper.harness.adapters import Cached
 from discoformer_paper.harness.contestants import CORE_NAME
 from discoformer_paper.harness.figures import Figure, curve, finish, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
 from discoformer_paper.harness.problems import functional_seeds
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, against, judge
 
 KEYS = ("d", "n", "seed", "method")

@@ -28,9 +28,9 @@ from discoformer.priors import GaussianPrior, LocationScaleMixture
 from discoformer_paper.harness.adapters import Cached, fit_density
 from discoformer_paper.harness.contestants import CORE_NAME, Networks
 from discoformer_paper.harness.figures import Figure, curve, finish, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
 from discoformer_paper.harness.problems import fixed_mixture, functional_seeds
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge
 
 __all__ = ["NEIGHBOURS"]

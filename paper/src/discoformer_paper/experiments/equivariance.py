@@ -21,9 +21,9 @@ from discoformer.priors import random_rotations
 from discoformer_paper.harness.adapters import fit_density
 from discoformer_paper.harness.contestants import CORE_NAME, rival
 from discoformer_paper.harness.figures import Figure, finish, panels, style_of, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS, PUBLISHED
 from discoformer_paper.harness.problems import SEED, seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge, measured
 
 __all__ = ["DIMS", "MAPS", "PUBLISHED_ERRORS", "equivariance_errors", "trial_data"]

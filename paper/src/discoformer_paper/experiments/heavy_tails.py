@@ -26,6 +26,7 @@ from discoformer.priors import Family, Laplace, LocationScaleMixture, StudentT
 from discoformer.training.adapt import adapt_path
 from discoformer_paper.harness.contestants import CORE_NAME, Contestant, rival
 from discoformer_paper.harness.figures import Axes, Figure, curve, finish, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, KDE, OURS, PUBLISHED, PUBLISHED_KDE
 from discoformer_paper.harness.problems import KEYS as ERROR_KEYS
 from discoformer_paper.harness.problems import (
@@ -37,7 +38,6 @@ from discoformer_paper.harness.problems import (
     score_jobs,
     seed_of,
 )
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge, least
 
 KEYS = (*ERROR_KEYS, "steps")

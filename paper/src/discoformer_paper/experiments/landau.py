@@ -45,8 +45,8 @@ from discoformer_paper.experiments.particle_scores import (
 )
 from discoformer_paper.harness.contestants import CORE_NAME
 from discoformer_paper.harness.figures import GREY, Figure, curve, finish, panels
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, Whose, judge, number
 
 KEYS = ("case", "start", "method", "seed", "time")

@@ -16,9 +16,9 @@ from itertools import pairwise
 
 from discoformer_paper.harness.contestants import CORE_NAME, rival
 from discoformer_paper.harness.figures import Figure, curve, curves, finish, panels
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, IN_FAMILY, KDE, OURS, PUBLISHED, PUBLISHED_KDE, columns
 from discoformer_paper.harness.problems import Problem, gmm_problem, relative_error, score_jobs, seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Claim, Line, Summary, Whose, judge, number
 
 __all__ = ["SIZES", "problem"]

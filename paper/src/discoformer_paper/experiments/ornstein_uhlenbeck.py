@@ -21,9 +21,9 @@ from discoformer.particles.history import covariance
 from discoformer_paper.experiments.particle_scores import SEED, Source, batches, sources
 from discoformer_paper.harness.contestants import CORE_NAME
 from discoformer_paper.harness.figures import GREY, Figure, curve, finish, panels
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
 from discoformer_paper.harness.problems import fixed_mixture
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge
 
 KEYS, VALUES = ("method", "seed", "time", "quantity"), ("value", "exact")

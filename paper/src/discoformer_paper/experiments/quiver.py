@@ -16,9 +16,9 @@ from torch import Tensor
 from discoformer.core.fields import Method
 from discoformer_paper.harness.contestants import Contestant, rival
 from discoformer_paper.harness.figures import Figure, arrows, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, IN_FAMILY, KDE, OURS, PUBLISHED, PUBLISHED_KDE, columns
 from discoformer_paper.harness.problems import seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, against, judge
 
 KEYS = ("n", "seed", "method")

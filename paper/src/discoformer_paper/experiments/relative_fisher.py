@@ -21,9 +21,9 @@ from discoformer.functionals import relative_fisher_information
 from discoformer.priors import LocationScaleMixture
 from discoformer_paper.harness.contestants import Contestant, rival
 from discoformer_paper.harness.figures import Figure, arrows, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import IN_FAMILY, KDE, OURS, columns
 from discoformer_paper.harness.problems import fixed_mixture, functional_seeds
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, against, judge
 
 KEYS = ("n", "seed", "method")

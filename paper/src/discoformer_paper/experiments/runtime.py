@@ -21,9 +21,9 @@ from discoformer.core.fields import Method
 from discoformer.models.registry import build_network
 from discoformer_paper.harness.contestants import CORE_NAME, rival
 from discoformer_paper.harness.figures import Figure, curve, finish, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS, PUBLISHED, PUBLISHED_KDE
 from discoformer_paper.harness.problems import gmm_problem
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Claim, Line, Summary, judge, number, slope
 
 KEYS, VALUES = ("d", "n", "repeat", "method"), ("seconds",)

@@ -25,9 +25,9 @@ from discoformer.core.fields import Field, Method
 from discoformer.priors import LocationScaleMixture
 from discoformer_paper.harness.contestants import CORE_NAME, rival
 from discoformer_paper.harness.figures import Figure, arrows, curve, finish, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, IN_FAMILY, KDE, OURS
 from discoformer_paper.harness.problems import fixed_mixture, functional_seeds
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge, measured
 
 KEYS = ("n", "seed", "method")

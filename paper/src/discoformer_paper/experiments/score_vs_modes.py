@@ -13,9 +13,9 @@ import numpy as np
 
 from discoformer_paper.harness.contestants import rival
 from discoformer_paper.harness.figures import Figure, curve, finish, panels
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, IN_FAMILY, KDE, OURS, columns
 from discoformer_paper.harness.problems import gmm_problem, score_jobs
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Claim, Line, Summary, Whose, against, judge
 
 DIM, SIZE = 2, 2048

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from discoformer_paper.harness.contestants import rival
 from discoformer_paper.harness.figures import Figure, curves, finish, panels
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, IN_FAMILY, KDE, OURS, columns
 from discoformer_paper.harness.problems import gmm_problem, score_jobs
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, against, judge, measured, slope
 
 DIMS = (1, 10)

@@ -25,8 +25,8 @@ from discoformer_paper.experiments.sdkde_variants import (
 )
 from discoformer_paper.harness.contestants import CORE_NAME
 from discoformer_paper.harness.figures import Figure, curve, finish, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge, least, slope
 
 KEYS, VALUES = ("mixture", "n", "seed", "method", "variant", "rule"), ("ise",)

@@ -20,8 +20,8 @@ from discoformer.core.fields import Method
 from discoformer_paper.experiments import sdkde_variants as sdkde
 from discoformer_paper.experiments.sdkde_variants import EMPIRICAL, TITLES, TRUTH
 from discoformer_paper.harness.figures import GREY, Figure, finish, panels, style_of, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, PUBLISHED
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Summary, judge, least, measured
 
 KEYS, VALUES = ("n", "seed", "method", "variant", "rule"), ("ise",)

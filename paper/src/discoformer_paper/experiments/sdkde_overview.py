@@ -16,8 +16,8 @@ from discoformer.core.fields import Method
 from discoformer_paper.experiments import sdkde_variants as sdkde
 from discoformer_paper.experiments.sdkde_variants import EMPIRICAL, EXACT, TRUTH
 from discoformer_paper.harness.figures import Figure, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import KDE, PUBLISHED
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Summary
 
 KEYS, VALUES = ("n", "seed", "method", "variant", "rule"), ("ise",)

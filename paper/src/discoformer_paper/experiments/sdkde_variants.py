@@ -21,9 +21,9 @@ from discoformer.core.fields import Method
 from discoformer.priors import Distribution, Laplace, Normal
 from discoformer_paper.harness.adapters import Cached, fit_density
 from discoformer_paper.harness.contestants import CORE_NAME, Networks
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
 from discoformer_paper.harness.problems import fixed_mixture, functional_seeds
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Claim, Line, Whose, judge, least, measured
 
 __all__ = [

@@ -18,9 +18,9 @@ import torch
 
 from discoformer_paper.harness.contestants import Contestant, rival
 from discoformer_paper.harness.figures import GREY, Figure, curve, finish, panels, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, KDE, OURS, columns
 from discoformer_paper.harness.problems import MODES, Problem, gmm_problem, seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge, slope
 
 DIMS = (2, 10)

@@ -17,9 +17,9 @@ from discoformer.core.fields import Estimate
 from discoformer.priors import AffinePrior, GMMPrior
 from discoformer_paper.harness.contestants import rival
 from discoformer_paper.harness.figures import GREY, Figure, finish, panels, style_of, title_of
+from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, KDE, OURS, PUBLISHED
 from discoformer_paper.harness.problems import MODES, Case, Problem, score_jobs, seed_of
-from discoformer_paper.harness.runner import Context, Job, Rows
 from discoformer_paper.harness.summary import Line, Summary, judge
 
 RANGES = {"ID": (0.1, 10.0), "OOD": (10.0, 1000.0)}

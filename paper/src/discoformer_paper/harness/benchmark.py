@@ -24,10 +24,11 @@ import numpy as np
 
 from discoformer.core.checks import DataError
 from discoformer_paper.harness.contestants import RIVALS, Contestant, Networks, rival
+from discoformer_paper.harness.jobs import Job
 from discoformer_paper.harness.ledger import Ledger, Rows, write_csv
 from discoformer_paper.harness.options import add_options
 from discoformer_paper.harness.problems import ERRORS, KEYS, Problem, relative_error, score_jobs, seed_of
-from discoformer_paper.harness.runner import Job, fill, open_folder
+from discoformer_paper.harness.runner import fill, open_folder
 from discoformer_paper.harness.terminal import print_folded
 
 __all__ = [

@@ -20,8 +20,8 @@ from discoformer.core.fields import Estimate, Method
 from discoformer.evaluation.known_truth import Errors, gmm_datasets
 from discoformer.priors import Distribution, Family, GMMPrior, LocationScaleMixture, Normal
 from discoformer_paper.harness.contestants import Contestant
+from discoformer_paper.harness.jobs import Job
 from discoformer_paper.harness.ledger import Rows
-from discoformer_paper.harness.runner import Job
 
 __all__ = [
     "ERRORS",

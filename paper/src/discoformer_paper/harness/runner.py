@@ -12,10 +12,9 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -24,48 +23,14 @@ from discoformer.core.checks import DataError
 from discoformer.core.files import replacing
 from discoformer.views.style import STYLE
 from discoformer_paper.harness.contestants import Networks
-from discoformer_paper.harness.ledger import Ledger, Rows
+from discoformer_paper.harness.jobs import Context, Job, Rows
+from discoformer_paper.harness.ledger import Ledger
 from discoformer_paper.harness.provenance import check_sizes, record_minutes, record_run
 from discoformer_paper.harness.summary import Summary
 from discoformer_paper.harness.terminal import track
 from discoformer_paper.harness.workers import measure_on_workers
 
-__all__ = ["Context", "Experiment", "Job", "Key", "Rows", "fill", "open_folder", "reproduce"]
-
-Key = tuple[object, ...]
-Values = Mapping[str, float]
-
-
-class Job(NamedTuple):
-    """Rows that are measured together: their keys, and a function that returns their numbers in order."""
-
-    keys: Sequence[Key]
-    measure: Callable[[], Sequence[Values]]
-
-    @classmethod
-    def single(cls, key: Key, measure: Callable[[], Values]) -> Job:
-        """One row."""
-        return cls([key], lambda: [measure()])
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a run is given.
-
-    Attributes
-    ----------
-    folder : where results go
-    scratch : a folder for unfinished work (checkpoints), removed when the experiment is complete
-    seeds : data sets, samples or trials per setting
-    quick : tiny sizes, to see that it runs
-    networks : who takes part
-    """
-
-    folder: Path
-    scratch: Path
-    seeds: int
-    quick: bool
-    networks: Networks
+__all__ = ["Experiment", "fill", "open_folder", "reproduce"]
 
 
 @dataclass(frozen=True)
@@ -152,7 +117,7 @@ def _fill_on_workers(
     """The same on several processes; an error if a worker found other jobs or networks on the disk."""
     missing = _missing(ledger, jobs)
     wanted = {key for number in missing for key in jobs[number].keys}
-    found = measure_on_workers(experiment.name, context, missing, workers)
+    found = measure_on_workers(experiment.run, context, missing, workers)
     for key, values in track(found, experiment.name, len(wanted), "rows"):
         if key not in wanted:
             raise DataError(f"{experiment.name} or its networks have changed since it began: run it again")

@@ -8,10 +8,10 @@ numbers are handed out in short stretches.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
@@ -19,22 +19,21 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError  # type
 
 from discoformer.core.checks import DataError
 from discoformer_paper.harness.contestants import Networks
-
-if TYPE_CHECKING:
-    from discoformer_paper.harness.runner import Context, Job, Key
+from discoformer_paper.harness.jobs import Context, Job, Key, Values
 
 __all__ = ["measure_on_workers"]
 
 STRETCH = 16  # jobs handed out at a time, at most
 
-Found = list[tuple["Key", Mapping[str, float]]]
+Run = Callable[[Context], Iterable[Job]]
+Found = list[tuple[Key, Values]]
 _jobs: dict[str, list[Job]] = {}  # of a worker, under the name of the call
 
 
 def measure_on_workers(
-    name: str, context: Context, numbers: Sequence[int], workers: int
-) -> Iterator[tuple[Key, Mapping[str, float]]]:
-    """Measure the jobs with these numbers of an experiment; yields keys and values as they come.
+    run: Run, context: Context, numbers: Sequence[int], workers: int
+) -> Iterator[tuple[Key, Values]]:
+    """Measure the jobs with these numbers of those that ``run`` lists; yields keys and values as they come.
 
     Every worker has one thread.  An error in one ends all; what was yielded is done.
     """
@@ -42,9 +41,10 @@ def measure_on_workers(
     plain = replace(context, networks=Networks(context.networks.model))  # without what was loaded here
     length = max(1, min(STRETCH, len(numbers) // (4 * workers)))
     stretches = [numbers[start : start + length] for start in range(0, len(numbers), length)]
-    tasks = (delayed(_measure)(call, name, plain, stretch) for stretch in stretches)
+    tasks = (delayed(_measure)(call, run, plain, stretch) for stretch in stretches)
+    outputs = _pool(min(workers, len(stretches)))(tasks)
     try:
-        for found, error in _pool(min(workers, len(stretches)))(tasks):
+        for found, error in outputs:
             yield from found
             if error is not None:
                 raise error
@@ -53,6 +53,10 @@ def measure_on_workers(
             "a worker was killed, perhaps for its memory; what was measured is kept: "
             "run it again, with fewer --workers"
         ) from None
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # after an error joblib warns that it has cancelled the others
+            outputs.close()
 
 
 def _pool(workers: int) -> Parallel:
@@ -60,20 +64,14 @@ def _pool(workers: int) -> Parallel:
         return Parallel(return_as="generator_unordered", max_nbytes=None)
 
 
-def _measure(
-    call: str, name: str, context: Context, numbers: Sequence[int]
-) -> tuple[Found, DataError | None]:
+def _measure(call: str, run: Run, context: Context, numbers: Sequence[int]) -> tuple[Found, DataError | None]:
     """Keys and values of a stretch up to the first error, and that error."""
     found: Found = []
     try:
         if call not in _jobs:
-            from discoformer_paper.experiments import (
-                find,  # experiments import the runner, which imports this
-            )
-
             _jobs.clear()
             with redirect_stderr(io.StringIO()):  # what is missing has been said already
-                _jobs[call] = list(find(name).run(context))
+                _jobs[call] = list(run(context))
         for job in (_jobs[call][number] for number in numbers):
             found += zip(job.keys, job.measure(), strict=True)
     except DataError as error:

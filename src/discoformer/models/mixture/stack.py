@@ -5,7 +5,8 @@ Every member gives two mixtures: the one it encodes, and that one consolidated (
 mixture, so the stack returns the same closed-form field as its members.  The weights maximize the
 likelihood of points that were left out (stacking): cross-validation costs a few more encodings, and tells
 in context which view of the data is the right one.  In many columns, mixtures as they were encoded keep
-their weight only if they gain enough of that likelihood (`let_gain`): equal likelihood is not an equal score.
+their weight only if they gain enough of that likelihood (`drop_idle_members`): equal likelihood is not an
+equal score.
 
 Structure and weights are decided on at most 16384 points; all points then settle what was decided.
 """
@@ -35,16 +36,16 @@ from discoformer.models.network import TorchMethod
 from discoformer.scale.ranks import even_ranks
 from discoformer.scale.stream import Stream, StreamingMethod
 
-__all__ = ["Stack", "combine", "let_gain", "stacking_weights"]
+__all__ = ["Stack", "combine", "drop_idle_members", "stacking_weights"]
 
 _DECIDE = 16_384  # points that decide structure and weights: one more mode may need them
 _FOLD = 2048  # up to this many points are cut into folds to weigh the members; of more, one cut is enough
 _CUT = 3072  # and this many of them are in it
 _CONVERGE = 15  # steps of expectation-maximization after consolidation, over the points that decide
-_RETURN = 10  # and over the points seen, from there, when others are held out
+_REFIT_STEPS = 10  # and over the points seen, from there, when others are held out
 _SETTLE = 5  # and over all points in the end
 _OVERLAP = 3  # columns up to which modes overlap so much that raw mixtures are worth their weight anyway
-_TELL = 512  # points from which on held-out likelihood tells whether they are
+_ENOUGH_TO_JUDGE = 512  # points from which on held-out likelihood tells whether they are
 _CROWDED = 64  # columns beyond which clusters do not show in whitened coordinates
 _ROUNDING = 1e3  # rounding errors of a change of frame, in units of the last place
 
@@ -148,10 +149,10 @@ class Stack(TorchMethod, StreamingMethod):
         if counts is not None and not bool((counts.sum(-1) > 0).all()):
             return None
         size, dim = few.points.shape[-2:]
-        if size < _TELL or dim <= _OVERLAP:
+        if size < _ENOUGH_TO_JUDGE or dim <= _OVERLAP:
             return _Decided(merged, stacking_weights(log_density, counts).log())
         raw = torch.tensor([index == 0 for found in merged for index in range(1 + len(found))])
-        return _Decided(merged, let_gain(log_density, counts, raw.to(log_density.device)))
+        return _Decided(merged, drop_idle_members(log_density, counts, raw.to(log_density.device)))
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _held_out(member: MixtureNetwork, merged: Sequence[Framed], seen: Part, unse
     answers = [member._fit(*seen).log_density(unseen.points)]
     for field, diagonal in zip(merged, _kinds(merged[0]), strict=True):
         again = replace(field, mixture=field.mixture.map(lambda t: t.expand(folds, *t.shape)))
-        again = _converge(again, _inside(field.frame, *seen), _RETURN, diagonal)
+        again = _converge(again, _inside(field.frame, *seen), _REFIT_STEPS, diagonal)
         answers.append(again.density().log_density(unseen.points))
     return torch.stack(answers, -1).movedim(0, -3).flatten(-3, -2)
 
@@ -231,7 +232,7 @@ def _merge(field: Framed, sample: Sample, diagonal: bool) -> Framed:
     """
     state = _flat(field.mixture)
     if state.dim > _CROWDED and not diagonal:
-        state = converge(sample, state, steps=_RETURN)
+        state = converge(sample, state, steps=_REFIT_STEPS)
     merged = consolidate(sample, state, diagonal=diagonal)
     return _converge(replace(field, mixture=_like(merged, field.mixture)), sample, _CONVERGE, diagonal)
 
@@ -290,8 +291,8 @@ def stacking_weights(
     size, count = log_density.shape[-2:]
     density = (log_density - log_density.amax(-1, keepdim=True)).exp()
     weights = log_density.new_full((*log_density.shape[:-2], count, 1), 1 / count)
-    often = torch.ones_like(density[..., :1]) if counts is None else counts.unsqueeze(-1)
-    gathered = (density * (often * (size / ((size + prior) * often.sum(-2, keepdim=True))))).mT
+    count_of = torch.ones_like(density[..., :1]) if counts is None else counts.unsqueeze(-1)
+    gathered = (density * (count_of * (size / ((size + prior) * count_of.sum(-2, keepdim=True))))).mT
     least = torch.full_like(weights, prior / (count * (size + prior)))
     for _ in range(rounds):  # expectation-maximization: the problem is concave
         weights = torch.addcmul(least, weights, gathered @ (density @ weights).reciprocal_())
@@ -299,7 +300,7 @@ def stacking_weights(
     return weights / weights.sum(-1, keepdim=True)
 
 
-def let_gain(log_density: Tensor, counts: Tensor | None, doubtful: Tensor) -> Tensor:
+def drop_idle_members(log_density: Tensor, counts: Tensor | None, doubtful: Tensor) -> Tensor:
     """Log of `stacking_weights` (..., K), without the ``doubtful`` (K,) members if these gain too little.
 
     Schwarz's price of a free weight is half the logarithm of the number of points.  All doubtful members
@@ -310,10 +311,10 @@ def let_gain(log_density: Tensor, counts: Tensor | None, doubtful: Tensor) -> Te
     sure = torch.full_like(log_share, DEAD)
     sure[..., ~doubtful] = stacking_weights(log_density[..., ~doubtful], counts).log()
     with_all, with_sure = ((log_density + w.unsqueeze(-2)).logsumexp(-1) for w in (log_share, sure))
-    often = torch.ones_like(with_all) if counts is None else counts
-    often = often / often.sum(-1, keepdim=True)
-    size = 1 / often.square().sum(-1)  # of the equally weighted sample that tells as much
-    gain = size * (often * (with_all - with_sure)).sum(-1)
+    count_of = torch.ones_like(with_all) if counts is None else counts
+    count_of = count_of / count_of.sum(-1, keepdim=True)
+    size = 1 / count_of.square().sum(-1)  # of the equally weighted sample that tells as much
+    gain = size * (count_of * (with_all - with_sure)).sum(-1)
     return torch.where((gain > 0.5 * size.log() * doubtful.sum()).unsqueeze(-1), log_share, sure)
 
 

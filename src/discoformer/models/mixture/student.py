@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from discoformer.core.checks import check_points
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
 from discoformer.core.threads import ordered_map
@@ -135,7 +136,7 @@ class StudentMixture(Density):
         Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with
         the distance of the values; the weights move to the components that explain the values.
         """
-        values = torch.as_tensor(values).to(self.mean)
+        values = torch.as_tensor(values, dtype=self.mean.dtype, device=self.mean.device)
         given = torch.as_tensor(columns, device=self.mean.device)
         rest = torch.tensor([c for c in range(self.dim) if c not in set(columns)], device=given.device)
         size = len(given)
@@ -159,7 +160,8 @@ class StudentMixture(Density):
         self._check_one_column("the distribution function")
         from scipy.special import stdtr  # scikit-learn brings scipy; loading it costs, so only here
 
-        standard = (queries - self.mean.mT) / self.scale[..., 0].mT.sqrt()  # (..., m, M)
+        points = check_points(queries, "queries", dim=1).to(self.mean)
+        standard = (points - self.mean.mT) / self.scale[..., 0].mT.sqrt()  # (..., m, M)
         below = stdtr(self.nu.unsqueeze(-2).detach().cpu().numpy(), standard.detach().cpu().numpy())
         weight = self.log_weight.exp().unsqueeze(-2)
         return (torch.as_tensor(below, dtype=weight.dtype, device=weight.device) * weight).sum(-1)

@@ -34,6 +34,7 @@ from discoformer.models.mixture.layer import (
     invariants_of,
     merge_moments,
 )
+from discoformer.models.mixture.leave_one_out import Evidence
 from discoformer.models.mixture.sample import InMemory, Sample
 from discoformer.models.mixture.slots import Moments, Slots, balls, make_slots, moments_of, start_slots
 from discoformer.models.mixture.student import StudentMixture
@@ -104,14 +105,15 @@ class UnifiedCore(nn.Module):
         return mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
 
     def digest(
-        self,
-        sample: Sample,
-        *,
-        axes: Axes | None = None,
-        slots: int | None = None,
-        loops: int | None = None,
+        self, sample: Sample, *, axes: Axes | None = None, slots: int | None = None, loops: int | None = None
     ) -> StudentMixture:
-        """Digest a sample wherever it lives; a pass over its points per layer and loop.
+        """The mixture that `study` finds."""
+        return self.study(sample, axes=axes, slots=slots, loops=loops)[0]
+
+    def study(
+        self, sample: Sample, *, axes: Axes | None = None, slots: int | None = None, loops: int | None = None
+    ) -> tuple[StudentMixture, Evidence]:
+        """Digest a sample wherever it lives, and say what the scales rest on; a pass per layer and loop.
 
         Beyond `sample.MANY` points a part of them decides, and all settle it: two passes with the last
         decision.
@@ -134,7 +136,8 @@ class UnifiedCore(nn.Module):
         for _ in range(0 if few is sample else _SETTLE):
             moments = moments_of(sample.statistics(state._replace(brief=True)), state)
             state = form_slots(moments, decision, state, sample.total, axes)
-        return StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
+        mixture = StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
+        return mixture, _evidence(decision[0], moments.share * sample.total)
 
     def read(self, state: StudentMixture, queries: Tensor) -> Estimate[Tensor]:
         """Log density and score of the mixture at normalized queries (..., m, d)."""
@@ -196,6 +199,18 @@ def _features(moments: Moments, slots: Slots, total: Tensor, axes: Axes | None) 
         excess = log_diagonal - log_det - 2 / dim * axes.log_det.unsqueeze(-1)
         features += [excess, alignment(excess, count, dim), torch.ones_like(count)]
     return torch.stack(features, -1).clamp(-20, 20)
+
+
+def _evidence(decision: Decision, count: Tensor) -> Evidence:
+    """What scales that were formed by a decision from ``count`` (B, M) points rest on."""
+    _, to_own_ball, _, _, *to_axes = decision.pseudo_counts.unbind(-1)
+    whole, along = torch.ones_like(count), torch.zeros_like(count)
+    least = count.clamp_min(1.0)
+    if decision.gate is not None:
+        whole, along = decision.gate, 1 - decision.gate + to_axes[0] / least
+    return Evidence(
+        decision.pseudo_counts.sum(-1), decision.log_inflation.exp(), whole, along, to_own_ball / least
+    )
 
 
 def form_slots(

@@ -12,6 +12,8 @@ from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import Frame
 from discoformer.models.mixture.axes import Axes
+from discoformer.models.mixture.leave_one_out import leave_one_out
+from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.streamed import StreamedSample
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified import UnifiedCore
@@ -67,6 +69,24 @@ class UnifiedNetwork(Network, StreamingMethod):
         weights = None if weights is None else weights.to(self.dtype)
         frame, axes = self.place(context, weights)
         return push(self.digest(frame.normalize(context), weights, axes), [frame])
+
+    @torch.no_grad()
+    def fit_and_leave_out(
+        self, context: Tensor, weights: Tensor | None = None, *, slots: int | None = None
+    ) -> tuple[Density, Tensor]:
+        """The density of a context (..., n, d), and the log density (..., n) of each row without that row."""
+        context = context.to(self.dtype)
+        weights = None if weights is None else weights.to(self.dtype)
+        frame, axes = self.place(context, weights)
+        points = frame.normalize(context)
+        batch = points.shape[:-2]
+        flat = points.reshape(-1, *points.shape[-2:])
+        share = None if weights is None else weights.reshape(flat.shape[:-1])
+        axes = None if axes is None else axes.flat()
+        mixture, evidence = self.core.study(InMemory(flat, share), axes=axes, slots=slots)
+        left_out = leave_one_out(mixture, evidence, flat, share, axes).reshape(points.shape[:-1])
+        own = mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
+        return push(own, [frame]), left_out + frame.log_det.unsqueeze(-1)
 
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:

@@ -1,8 +1,8 @@
 // Smooth increasing maps u(x) of single columns to the line: bounds, and margins made normal.
 //
 // The twins of discoformer/columns/bounds.py and margins.py.  A new kind of column adds one class here and one
-// entry in `COLUMN_MAPS`.  Every map has `low`, `high`, `forward(x)`, `inverse(u)`, and `slope(x)`, which gives
-// log u'(x) and its own derivative by x.
+// entry in `COLUMN_MAPS`.  Every map has `low`, `high`, `forward(x)`, `inverse(u)`, `readCdf(x, inside)` and
+// `slope(x)`, which gives log u'(x) and its own derivative by x.
 
 import { erfc, logNdtr, logNdtrInverse, ndtri } from "./special.js";
 import { logSumExp } from "./linalg.js";
@@ -17,6 +17,12 @@ class ColumnMap {
   constructor(numbers) {
     this.low = numbers.low ?? -Infinity;
     this.high = numbers.high ?? Infinity;
+  }
+
+  /** A distribution function inside, outside at x: no mass is below the bounds, none above. */
+  readCdf(x, inside) {
+    if (x <= this.low) return 0;
+    return x >= this.high ? 1 : inside;
   }
 }
 
@@ -48,6 +54,11 @@ export class HalfLine extends ColumnMap {
     return [-Math.log(rise) - Math.log(this.scale), this.rising ? -bend : bend];
   }
 
+  readCdf(x, inside) {
+    const distance = this.rising ? x - this.low : this.high - x;
+    return atBound(distance, this.nudge) ? (this.rising ? 0 : 1) : inside;
+  }
+
   distance(x) {
     const distance = this.rising ? x - this.low : this.high - x;
     return (atBound(distance, this.nudge) ? this.nudge : distance) / this.scale;
@@ -75,6 +86,11 @@ export class Interval extends ColumnMap {
   slope(x) {
     const [above, below] = this.distances(x);
     return [Math.log(this.high - this.low) - Math.log(above) - Math.log(below), 1 / below - 1 / above];
+  }
+
+  readCdf(x, inside) {
+    if (atBound(x - this.low, this.nudgeLow)) return 0;
+    return atBound(this.high - x, this.nudgeHigh) ? 1 : inside;
   }
 
   /** From the low bound and from the high one. */

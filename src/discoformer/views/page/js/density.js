@@ -18,7 +18,7 @@ import { logSumExp } from "./linalg.js";
 import { unpack, unpackSymmetric } from "./numbers.js";
 import { bisectQuantile } from "./quantiles.js";
 import { StudentMixture } from "./student.js";
-import { Frame, TRANSFORMS } from "./transforms.js";
+import { ColumnMaps, Frame, TRANSFORMS } from "./transforms.js";
 
 const BASES = {
   student: readStudent,
@@ -113,7 +113,11 @@ export class Pushforward {
 
   cdf(points) {
     const whole = this.byColumn();
-    return whole.base.cdf(whole.places(points).pop());
+    const places = whole.places(points);
+    const below = whole.base.cdf(places.at(-1));
+    const outward = (inside, transform, k) =>
+      transform instanceof ColumnMaps ? transform.cdfOutside(places[k], inside) : inside;
+    return whole.transforms.reduceRight(outward, below);
   }
 
   quantile(shares) {

@@ -127,6 +127,12 @@ export class ColumnMaps {
     return out;
   }
 
+  /** What a distribution function of one column inside reads outside. */
+  cdfOutside(points, below) {
+    const map = this.maps.get(0);
+    return map ? below.map((value, p) => map.readCdf(points[p], value)) : below;
+  }
+
   outside(points, logDensity, score, support) {
     const { dim } = this;
     for (const [j, map] of this.maps) {

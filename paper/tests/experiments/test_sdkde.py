@@ -1,0 +1,37 @@
+"""The claims of Figure 9."""
+
+import math
+
+import pytest
+
+from discoformer_paper.experiments import sdkde
+from discoformer_paper.harness.ledger import Rows
+
+
+def test_slopes_are_over_the_sizes_that_all_have() -> None:
+    falling = {float(n): 1 / n if n <= 512 else 1.0 for n in sdkde.SIZES}
+    short = {n: error**0.5 for n, error in falling.items() if n <= 512}
+    assert sdkde.slopes({"long": falling, "short": short}) == pytest.approx({"long": -1, "short": -0.5})
+    assert sdkde.slopes({"none": {}}) == pytest.approx({"none": math.nan}, nan_ok=True)
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0])
+@pytest.mark.parametrize("mixture", ["gauss1", "laplace1"])
+def test_the_claims_are_judged_by_scotts_rule(mixture: str, exponent: float) -> None:
+    """SD-KDE falls faster than its rivals, or more slowly, and by the other rule it is best."""
+    curves = {
+        ("attention-d1", "score", "scott"): exponent,
+        ("attention-d1", "direct", "none"): exponent - 0.1,
+        ("kde", "plain", "scott"): 0.6,
+        ("kde", "empirical", "scott"): 0.7,
+        ("attention-d1", "score", "sd-kde"): 2.0,
+    }
+    rows = Rows(
+        {"mixture": mixture, "n": str(n), "seed": "0", "method": method, "variant": variant, "rule": rule}
+        | {"ise": (n / 128) ** -rate * (0.5 if variant == "direct" else 1.0)}
+        for (method, variant, rule), rate in curves.items()
+        for n in (128, 256, 512)
+    )
+    claims = [c.holds for c in sdkde.summary(rows, "ours").claims if c.whose == "paper"]
+    steep = exponent > 0.7
+    assert claims == ([steep, steep, True, True] if mixture == "gauss1" else [None] * 4)

@@ -1,0 +1,242 @@
+"""Numbers as people write them into text: 1.234,50 €, 12 %, (300), 4'500.
+
+pandas reads plain numbers, with a decimal point or comma.  What it leaves as text is looked at here, a
+column at a time and strictly: either every cell is a number of one style (or a gap), or none is touched.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discoformer.core.checks import show_cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CellFormat", "are_codes", "decimal_sign", "is_number", "mixed_numbers", "parse_numbers"]
+
+# Signs that stand before or after an amount or a share.
+UNITS = ("$", "€", "£", "¥", "₹", "₩", "₽", "₺", "₪", "₫", "฿", "%", "‰") + (
+    *("USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "CAD", "AUD", "NZD", "SEK", "NOK", "DKK"),
+    *("PLN", "CZK", "HUF", "BRL", "MXN", "ZAR", "kr", "Fr."),
+)
+# What stands for a missing number in a column whose other cells are numbers; elsewhere it is text.
+GAPS = frozenset(
+    ("?", "-", "--", "–", "—", ".", "..", "...", "*", "na", "n.a.", "n.a", "n/a", "nan", "k.a.", "none")
+    + ("null", "nil", "missing", "unknown", "not available", "#div/0!", "#value!", "#ref!", "#num!", "#name?")
+)
+MOSTLY = 0.5  # a text column with at least this share of numbers was meant to be one of numbers
+PROBED = 1000  # cells of a long column of text that are looked at before all are
+CODE_DIGITS = 4  # of codes with zeros in front, at least
+_MINUS = "-−"
+_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
+
+
+@dataclass(frozen=True)
+class CellFormat:
+    """How the cells of a column are written, so that they can be written so again.
+
+    Attributes
+    ----------
+    decimal, thousands : the signs; empty for none
+    unit : a sign of currency or per cent, with its space, and whether it stands before the number
+    date : of `strftime`; ``ISO8601`` for dates as in 2026-01-31
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    unit: str = ""
+    unit_first: bool = False
+    date: str = ""
+
+
+def _pattern(decimal: str) -> re.Pattern[str]:
+    units = "|".join(map(re.escape, UNITS))
+    thousands = "[. '_]" if decimal == "," else "[, '_]"
+    point = re.escape(decimal)
+    return re.compile(
+        rf"(?P<open>\()?(?P<sign>[-+−])? ?(?:(?P<before>{units}) ?)?(?P<inner>[-+−])?"
+        rf"(?P<number>(?:\d{{1,3}}(?P<group>{thousands})\d{{3}}(?:(?P=group)\d{{3}})*|\d+)(?:{point}\d*)?"
+        rf"|{point}\d+)(?P<power>[eE][-+]?\d+)?(?P<after> ?(?:{units}))?(?(open)\))"
+    )
+
+
+_PATTERNS = {decimal: _pattern(decimal) for decimal in (".", ",")}
+
+
+class _Cell(NamedTuple):
+    value: float
+    thousands: str
+    unit: str
+    unit_first: bool
+
+
+def _read(cell: str, decimal: str) -> _Cell | None:
+    """One cell, or None if it is no number of this style."""
+    found = _PATTERNS[decimal].fullmatch(cell.translate(_SPACES).strip())
+    if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
+        return None
+    group = found["group"] or ""
+    digits = found["number"].replace(group, "") if group else found["number"]
+    value = float(digits.replace(decimal, ".") + (found["power"] or ""))
+    sign = found["sign"] or found["inner"] or ""
+    negative = bool(found["open"]) or (sign != "" and sign in _MINUS)
+    before, after = found["before"] or "", found["after"] or ""
+    return _Cell(-value if negative else value, group, before or after, bool(before))
+
+
+def is_number(cell: str, decimal: str = ".") -> bool:
+    """Whether a cell is a number as people write them.
+
+    >>> [is_number(cell) for cell in ("1,234.5", "12 %", "$ 3", "-inf", "1.2.2026", "tall")]
+    [True, True, True, True, False, False]
+    """
+    return _read(cell, decimal) is not None or _float(cell) is not None
+
+
+def _float(cell: str) -> float | None:
+    """A number as Python writes it, infinity among them."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value
+
+
+def parse_numbers(cells: pd.Series[Any], decimal: str = ".") -> tuple[pd.Series[Any], CellFormat] | None:
+    """A column of text as float64, if all of it is numbers of one style; else None.
+
+    The decimal sign of the file is tried first, then the other one.  One unit for all, or none; a zero
+    may go without.  Gaps are NaN.
+
+    >>> import pandas as pd
+    >>> values, style = parse_numbers(pd.Series(["1.234,50 €", "?", "-7,5 €"]), ",")
+    >>> values.tolist(), style.unit
+    ([1234.5, nan, -7.5], ' €')
+    >>> parse_numbers(pd.Series(["12", "tall"])) is None
+    True
+    """
+    there = cells.dropna().unique().tolist()
+    texts = [cell for cell in there if isinstance(cell, str)]
+    numbers = {cell: float(cell) for cell in there if isinstance(cell, Real) and not isinstance(cell, bool)}
+    if len(texts) + len(numbers) < len(there) or are_codes(texts):
+        return None
+    for sign in dict.fromkeys((decimal, ".", ",")):
+        parsed = _parse_all(texts, sign)
+        if parsed is not None:
+            values, style = parsed
+            both: dict[Any, float] = {**numbers, **values}
+            return cells.map(both).astype("float64"), style
+    return None
+
+
+def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], CellFormat] | None:
+    values: dict[str, float] = {}
+    units: set[tuple[str, bool]] = set()
+    groups: set[str] = set()
+    for text in texts:
+        cell = _read(text, decimal)
+        if cell is not None:
+            values[text] = cell.value
+            groups.add(cell.thousands)
+            if cell.unit or cell.value != 0:  # a zero may go without a unit
+                units.add((cell.unit, cell.unit_first))
+        elif text.strip().lower() in GAPS:
+            values[text] = np.nan
+        else:
+            plain = _float(text) if "inf" in text.lower() else None
+            if plain is None:
+                return None
+            values[text] = plain
+    if not groups or len({(unit.strip(), first) for unit, first in units}) > 1 or len(groups - {""}) > 1:
+        return None
+    unit, first = max(units, key=lambda sign: len(sign[0]), default=("", False))
+    style = CellFormat(decimal, "".join(groups), unit, first)
+    return values, style
+
+
+def are_codes(texts: Sequence[str]) -> bool:
+    """Whether digits are codes, such as postal codes: of one length from four on, some with zeros in front.
+
+    >>> are_codes(["02139", "10115"]), are_codes(["01", "12"]), are_codes(["0213", "10115"])
+    (True, False, False)
+    """
+    if not texts or len(texts[0]) < CODE_DIGITS:
+        return False
+    same = all(len(text) == len(texts[0]) and text.isdecimal() for text in texts)
+    return same and any(text.startswith("0") for text in texts)
+
+
+def mixed_numbers(cells: pd.Series[Any]) -> str | None:
+    """What is wrong with a text column that was meant to hold numbers; None for text that is text.
+
+    >>> import pandas as pd
+    >>> mixed_numbers(pd.Series(["2", "tall", "1"]))
+    "holds text or dates, first at row 1 ('tall')"
+    >>> mixed_numbers(pd.Series(["$2", "1 €"]))
+    'holds numbers with different signs of currency or per cent'
+    >>> mixed_numbers(pd.Series(["02139", "10115"]))
+    """
+    there = cells[cells.notna()].astype(str)
+    if are_codes(there.unique().tolist()):
+        return None
+    probe = there.iloc[:: max(1, len(there) // PROBED)]
+    if not len(there) or np.mean([_is_amount(text) for text in probe]) < MOSTLY / 2:
+        return None
+    numbers = {text: _is_amount(text) for text in there.unique().tolist()}
+    good = there.map(numbers).astype(bool)
+    if good.mean() < MOSTLY:
+        return None
+    if not good.all():
+        row = int(cells.notna().to_numpy().nonzero()[0][int((~good).to_numpy().argmax())])
+        return f"holds text or dates, first at row {row} ({show_cell(cells.iloc[row])})"
+    units = {cell.unit.strip() for text in numbers for cell in (_read(text, "."), _read(text, ",")) if cell}
+    if len(units) > 1:
+        return "holds numbers with different signs of currency or per cent"
+    return "holds numbers as text"
+
+
+def _is_amount(text: str) -> bool:
+    return is_number(text, ".") or is_number(text, ",")
+
+
+def _voter(number: str) -> re.Pattern[str]:
+    sign = r"(?:[^\w.,]|[A-Z]{3}|kr)*"  # currencies, per cent, minus, spaces
+    return re.compile(rf"{sign}(?:{number})(?:[eE][-+]?\d+)?{sign}")
+
+
+_VOTERS = {
+    ",": _voter(r"\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}"),
+    ".": _voter(r"\d*\.(?:\d{1,2}|\d{4,})|0\.\d+|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}"),
+}
+_DOUBTFUL = _voter(r"[1-9]\d{0,2},\d{3}")
+
+
+def decimal_sign(cells: Iterable[str], separator: str) -> tuple[str, str]:
+    """The decimal sign that the cells of a file vote for, and a cell that leaves doubt if there is one.
+
+    A comma with three digits behind it may be either sign: then it is a decimal comma in a file with
+    semicolons, which such files use because of it, and separates thousands otherwise.
+
+    >>> decimal_sign(["1,5", "2,250"], ";")
+    (',', '')
+    >>> decimal_sign(["1,234", "9"], "\\t"), decimal_sign(["1,234"], ";")
+    (('.', '1,234'), (',', '1,234'))
+    """
+    votes = {",": 0, ".": 0}
+    doubtful = ""
+    for cell in cells:
+        for sign, voter in _VOTERS.items():
+            votes[sign] += voter.fullmatch(cell) is not None
+        if not doubtful and _DOUBTFUL.fullmatch(cell):
+            doubtful = cell
+    if votes[","] == votes["."]:
+        return ("," if doubtful and separator == ";" else "."), doubtful
+    return ("," if votes[","] > votes["."] else "."), ""

@@ -1,0 +1,131 @@
+"""One column as the schema sees it: its kind, why, and what is done with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from discoformer.columns.bounds import FREE, Bound
+
+__all__ = ["KINDS", "NUMBERS", "ColumnSchema", "Kind", "Use"]
+
+Kind = Literal[
+    "continuous",
+    "positive",
+    "bounded",
+    "count",
+    "lattice",
+    "atoms",
+    "category",
+    "boolean",
+    "date",
+    "circular",
+    "identifier",
+    "text",
+    "constant",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NUMBERS: tuple[Kind, ...] = (
+    *("continuous", "positive", "bounded", "count", "lattice", "atoms", "date", "circular"),
+)
+Use = Literal["number", "code", "left out", "refused"]
+
+# What is done with a column of a kind, for the table of `discoformer describe`.
+_ACTIONS: dict[Kind, str] = {
+    "continuous": "a number",
+    "positive": "a number",
+    "bounded": "a number",
+    "count": "a number, as if continuous",
+    "lattice": "a number, as if continuous",
+    "atoms": "a number, as if continuous",
+    "category": "left out of the density for now",
+    "boolean": "left out of the density for now",
+    "date": "a number",
+    "circular": "a number, not wrapped for now",
+    "identifier": "left out",
+    "text": "left out",
+    "constant": "left out",
+}
+
+
+@dataclass(frozen=True)
+class ColumnSchema:
+    """A column, its kind, the reason in a few words, and what belongs to the kind.
+
+    Attributes
+    ----------
+    name : as in the frame
+    kind : one of `KINDS`
+    reason : in a few words
+    dtype : of pandas, which `from_numbers` gives back
+    gaps, distinct : missing values, and distinct values beside them
+    values : range or most frequent values, for people
+    use : "number" for the numeric part, "code" for categories, "left out", or "refused"
+    low, high : where the column ends, infinite if it does not
+    step, origin : of the grid, for counts and lattices; a step of zero is no grid
+    atoms : values that too many rows share
+    period : of a circular column
+    unit : of the numbers that dates become, such as "days since 1970-01-01"
+    resolution : of dates, as in numpy: D, h, m, s, ms, us, ns
+    categories : labels, in the order of their codes; the only value of a constant column
+    """
+
+    name: Any
+    kind: Kind
+    reason: str
+    dtype: Any = None
+    gaps: int = 0
+    distinct: int = 0
+    values: str = ""
+    use: Use = "number"
+    low: float = -math.inf
+    high: float = math.inf
+    step: float = 0.0
+    origin: float = 0.0
+    atoms: tuple[float, ...] = ()
+    period: float = 0.0
+    unit: str = ""
+    resolution: str = ""
+    categories: tuple[Any, ...] = ()
+
+    @property
+    def bounds(self) -> Bound:
+        """Where the column ends, as `discoformer.columns.bounds.parse_bounds` takes it."""
+        return self.low, self.high
+
+    @property
+    def action(self) -> str:
+        """What will be done with the column.
+
+        >>> ColumnSchema("share", "bounded", "all within 0 and 1", low=0.0, high=1.0).action
+        'a number; --bounds share=0:1 keeps its density inside'
+        """
+        if self.use == "refused":
+            return "refused until it is numbers"
+        if self.kind == "date":
+            return f"a number: {self.unit}"
+        action = _ACTIONS[self.kind]
+        if self.kind in ("category", "boolean") and self.use == "number":
+            return "a number"
+        if self.use == "number" and self.bounds != FREE and self.kind != "count":
+            low = f"{self.low:g}" if math.isfinite(self.low) else ""
+            high = f"{self.high:g}" if math.isfinite(self.high) else ""
+            return f"{action}; --bounds {self.name}={low}:{high} keeps its density inside"
+        return action
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON can hold it: infinite bounds are None, labels are text.
+
+        >>> ColumnSchema("n", "count", "whole numbers from 0", low=0.0).as_dict()["high"] is None
+        True
+        """
+        plain = asdict(self)
+        for end in ("low", "high"):
+            plain[end] = plain[end] if math.isfinite(plain[end]) else None
+        named = {
+            "name": str(self.name),
+            "dtype": str(self.dtype),
+            "categories": list(map(str, self.categories)),
+        }
+        return {**plain, **named, "atoms": list(self.atoms), "action": self.action}

@@ -1,0 +1,160 @@
+"""From a frame to numbers and codes by its schema, and back to the types it had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discoformer.columns.schema import Schema
+from discoformer.columns.schema_column import ColumnSchema
+from discoformer.columns.schema_dates import HOURS, SECONDS, TimeType, from_times, time_type, to_times
+from discoformer.columns.schema_rules import numbers_of
+from discoformer.core.checks import DataError, show_cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Numbers", "from_numbers", "number_column", "to_numbers"]
+
+_EXACT = 2**53  # whole numbers beyond are not all floats
+_ON_GRID = 1e-6  # steps: nearer values are on the grid but for rounding, and stay as they are
+
+
+class Numbers(NamedTuple):
+    """A table as numbers.
+
+    Attributes
+    ----------
+    values : (n, d), NaN for gaps
+    names : of the d columns
+    codes : by column name (n,), the place of the label in ``categories`` of its column; -1 for gaps
+    """
+
+    values: NDArray[np.float64]
+    names: tuple[Any, ...]
+    codes: dict[Any, NDArray[np.int64]]
+
+
+def to_numbers(frame: pd.DataFrame, schema: Schema) -> Numbers:
+    """The numeric part of a frame and the codes of its categories.
+
+    >>> import pandas as pd
+    >>> from discoformer.columns.schema import infer_schema
+    >>> frame = pd.DataFrame({"size": [1.5, None, 2.25], "kind": ["b", "a", "b"]})
+    >>> numbers = to_numbers(frame, infer_schema(frame))
+    >>> numbers.values.tolist(), numbers.names, numbers.codes["kind"].tolist()
+    ([[1.5], [nan], [2.25]], ('size',), [1, 0, 1])
+    """
+    parts = [number_column(column, frame[column.name]) for column in schema if column.use == "number"]
+    values = np.column_stack(parts) if parts else np.empty((len(frame), 0))
+    codes = {column.name: _codes(column, frame[column.name]) for column in schema if column.use == "code"}
+    return Numbers(values, schema.numbers, codes)
+
+
+def number_column(column: ColumnSchema, cells: pd.Series[Any]) -> NDArray[np.float64]:
+    """One column as numbers (n,): dates in the unit of the schema, NaN for gaps."""
+    if column.unit or time_type(cells) is not None:
+        if (time_type(cells) is None) != (not column.unit):
+            raise DataError(f"column {show_cell(column.name)} holds dates in one table and none in the other")
+        return to_times(cells)
+    values = numbers_of(cells)
+    if values is None:
+        raise DataError(f"column {show_cell(column.name)} holds text or dates: turn it into numbers")
+    return values
+
+
+def _codes(column: ColumnSchema, cells: pd.Series[Any]) -> NDArray[np.int64]:
+    import pandas as pd
+
+    labels = pd.Index(list(column.categories), dtype=object)
+    codes = np.array(labels.get_indexer(pd.Index(cells.astype(object))), dtype=np.int64)
+    codes[cells.isna().to_numpy()] = -1
+    unknown = (codes < 0) & cells.notna().to_numpy()
+    if unknown.any():
+        row = int(unknown.argmax())
+        cell = show_cell(cells.iloc[row])
+        raise DataError(f"column {show_cell(column.name)} has {cell} at row {row}, which the sample has not")
+    return codes
+
+
+def from_numbers(
+    values: NDArray[np.float64], codes: Mapping[Any, NDArray[np.int64]], schema: Schema
+) -> pd.DataFrame:
+    """A frame of the types and the order of the schema, from numbers (n, d) and codes.
+
+    Whole numbers, grids and dates are rounded to; columns that are always the same come back; what the
+    schema leaves out otherwise stays out.
+
+    >>> import pandas as pd
+    >>> from discoformer.columns.schema import infer_schema
+    >>> frame = pd.DataFrame({"day": pd.to_datetime(["2026-01-31", "2026-02-28"]), "n": [3, 0]})
+    >>> schema = infer_schema(frame)
+    >>> values, _, codes = to_numbers(frame, schema)
+    >>> from_numbers(values, codes, schema).equals(frame)
+    True
+    """
+    import pandas as pd
+
+    columns: dict[Any, Any] = {}
+    numbers = dict(zip(schema.numbers, np.asarray(values, dtype=np.float64).T, strict=True))
+    rows = len(values)
+    for column in schema:
+        if column.use == "number":
+            columns[column.name] = _typed(column, numbers[column.name])
+        elif column.use == "code":
+            columns[column.name] = _labels(column, codes[column.name])
+        elif column.kind == "constant" and column.categories and not column.gaps:
+            columns[column.name] = pd.Series([column.categories[0]] * rows).astype(column.dtype)
+    return pd.DataFrame(columns, columns=pd.Index(list(columns)), index=range(rows))
+
+
+def _labels(column: ColumnSchema, codes: NDArray[np.int64]) -> pd.Series[Any]:
+    import pandas as pd
+
+    labels = np.empty(len(column.categories) + 1, dtype=object)
+    labels[:-1] = column.categories
+    gap = np.nan if column.dtype == object or str(column.dtype) == "str" else None
+    labels[-1] = gap
+    found = pd.Series(labels[codes], dtype=object)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu" and (codes < 0).any():
+        return found  # a type of numpy without room for gaps
+    return found.astype(column.dtype)
+
+
+def _typed(column: ColumnSchema, numbers: NDArray[np.float64]) -> pd.Series[Any]:
+    import pandas as pd
+
+    if column.unit:
+        return pd.Series(from_times(numbers, column.dtype, _time_type(column), column.resolution))
+    if column.step:
+        places = (numbers - column.origin) / column.step
+        nearest = np.rint(places)
+        numbers = np.where(
+            np.abs(places - nearest) < _ON_GRID, numbers, column.origin + nearest * column.step
+        )
+    dtype, gaps = column.dtype, np.isnan(numbers)
+    extension = isinstance(dtype, pd.api.extensions.ExtensionDtype)
+    if dtype.kind in "iu":
+        ends = np.iinfo(np.dtype(getattr(dtype, "numpy_dtype", dtype)))
+        whole = pd.Series(np.rint(np.clip(numbers, max(ends.min, -_EXACT), min(ends.max, _EXACT))))
+        typed = whole.astype("Int64" if dtype.kind == "i" else "UInt64")  # of pandas: may have gaps
+        return typed.astype(dtype) if extension or not gaps.any() else typed
+    if dtype.kind != "f":
+        return pd.Series(numbers)
+    typed = pd.Series(numbers).astype(dtype)
+    return typed.mask(gaps) if extension and gaps.any() else typed
+
+
+def _time_type(column: ColumnSchema) -> TimeType:
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.PeriodDtype):
+        return "period"
+    if column.unit == SECONDS:
+        return "duration"
+    if column.unit == HOURS:
+        return "time"
+    return "datetime" if column.dtype.kind == "M" else "date"

@@ -1,0 +1,121 @@
+"""Values that repeat: steps of a grid, and single values that too many rows share.
+
+A density is for values that hardly ever repeat.  Two things make numbers repeat: all of them are
+multiples of a step (counts, rounded measures), or a few values are special (no purchase, top score).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Grid", "find_atoms", "find_grid"]
+
+# An atom: a value that at least this share of the rows have, and this many of them,
+ATOM_SHARE = 0.01
+ATOM_ROWS = 5
+# more often than chance would have it beside the nearest distinct values on either side.  A value may be
+# this many times as frequent as its neighbours on average before it counts: densities have peaks.
+ATOM_NEIGHBOURS = 10
+ATOM_PEAK = 2.0
+ATOM_CHANCE = 1e-6
+# More atoms than these are heaps (round prices, round ages), not special values.
+ATOMS_MOST = 5
+
+# A grid is believed if its step is this many times the rounding error of the largest value.
+GRID_OVER_NOISE = 1000.0
+_ROUNDS = 100  # of Euclid's algorithm
+
+
+class Grid(NamedTuple):
+    """Values origin + k step for whole k; the origin is 0 where it can be."""
+
+    step: float
+    origin: float
+
+
+def find_grid(distinct: NDArray[np.float64], eps: float = float(np.finfo(np.float64).eps)) -> Grid | None:
+    """The widest step that all of the sorted, distinct values are on, by Euclid's algorithm; None if none.
+
+    Parameters
+    ----------
+    distinct : (m,), sorted
+    eps : rounding error of the values, relative: that of the type they were read from.  What is within a
+        few of them of a multiple counts as one, so 0.1 + 0.2 is on the grid of 0.1.
+
+    >>> find_grid(np.array([0.1, 0.2, 0.1 + 0.2, 0.7]))
+    Grid(step=0.1, origin=0.0)
+    >>> find_grid(np.array([1.0, 7.0, 11.0]))
+    Grid(step=2.0, origin=1.0)
+    >>> find_grid(np.sqrt([2.0, 3.0, 5.0, 7.0])) is None
+    True
+    """
+    if len(distinct) < 2:
+        return None
+    noise = 4 * eps * float(np.abs(distinct).max())
+    steps = np.diff(distinct)
+    steps = np.unique(steps[steps > noise])  # nearer values are one value with rounding errors
+    if not len(steps):
+        return None
+    step, error = float(steps[0]), noise
+    for _ in range(_ROUNDS):
+        rest = np.remainder(steps, step)
+        rest = np.minimum(rest, step - rest)
+        times = np.rint(steps / step)  # the error of the step counts so many times in the rest
+        beyond = np.flatnonzero(rest > noise + (1 + times) * error)
+        if step < GRID_OVER_NOISE * noise:
+            return None
+        if not len(beyond):
+            break
+        least = beyond[rest[beyond].argmin()]
+        step, error = float(rest[least]), float(noise + times[least] * error)
+    width = float(distinct[-1] - distinct[0])
+    count = max(round(width / step), 1)
+    step = _few_digits(width / count, noise / count)
+    origin = _few_digits(float(distinct[0]) - step * round(float(distinct[0]) / step), noise)
+    grid = Grid(step, 0.0 if abs(origin) <= noise else origin)
+    places = np.rint((distinct - grid.origin) / step)
+    on_grid = np.abs(grid.origin + places * step - distinct) <= 4 * noise
+    return grid if bool(on_grid.all()) else None
+
+
+def _few_digits(value: float, error: float) -> float:
+    """The shortest decimal number within the error."""
+    for digits in range(1, 17):
+        short = float(f"{value:.{digits}g}")
+        if abs(short - value) <= error:
+            return short
+    return value
+
+
+def find_atoms(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> list[int]:
+    """Which of the sorted values too many rows share, the most frequent first.
+
+    A value is tested against the `ATOM_NEIGHBOURS` distinct values on either side: among the rows of this
+    window, k values wide, it would have a share of 1/k, and has `ATOM_PEAK` / k or less by chance with a
+    probability that `ATOM_CHANCE` bounds (a binomial tail).
+
+    Parameters
+    ----------
+    distinct, counts : (m,), sorted values and the rows that have them
+
+    >>> amounts = np.concatenate([[0.0], np.linspace(3, 90, 50)])
+    >>> find_atoms(amounts, np.array([30] + [1] * 50))
+    [0]
+    >>> find_atoms(amounts, np.ones(51, dtype=np.int64))
+    []
+    """
+    from scipy.special import bdtrc
+
+    rows = int(counts.sum())
+    least = max(ATOM_ROWS, math.ceil(ATOM_SHARE * rows))
+    found = []
+    for place in np.flatnonzero(counts >= least):
+        window = counts[max(0, place - ATOM_NEIGHBOURS) : place + ATOM_NEIGHBOURS + 1]
+        share = min(1.0, ATOM_PEAK / len(window))
+        if bdtrc(int(counts[place]) - 1, int(window.sum()), share) < ATOM_CHANCE:
+            found.append(int(place))
+    return sorted(found, key=lambda place: -int(counts[place]))

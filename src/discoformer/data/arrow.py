@@ -1,0 +1,76 @@
+"""Tables in parquet, feather and arrow files, read by pyarrow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from discoformer.core.checks import DataError, show_cell
+from discoformer.core.extras import require
+from discoformer.data.cells import convert_text
+from discoformer.data.limits import CELLS_MOST, check_expanded, check_size
+from discoformer.data.packed import Content, one_line
+from discoformer.data.table import How, RawTable
+
+__all__ = ["read_arrow"]
+
+
+def read_arrow(content: Content, format: str) -> RawTable:
+    """A parquet, feather or arrow file; texts that are dates become dates, other types stay.
+
+    Row labels that pandas kept in the file are left out.
+    """
+    require("pandas", "cli", f"reading {format}")
+    require("pyarrow", "cli", f"reading {format}")
+    with one_line(f"{content.label}: cannot be read as {format}", reason=True):
+        table = _parquet(content) if format == "parquet" else _ipc(content)
+        frame = table.to_pandas(date_as_object=False, ignore_metadata=False).reset_index(drop=True)
+        frame.columns = [str(name) for name in frame.columns]
+        frame, formats = convert_text(frame, numbers=False)
+    return RawTable(frame, How(content.label, format, *frame.shape), formats=formats)
+
+
+def _parquet(content: Content) -> Any:
+    import pyarrow.parquet as pq
+
+    with content.open() as file:
+        reader = pq.ParquetFile(file)
+        metadata = reader.metadata
+        groups = [metadata.row_group(j) for j in range(metadata.num_row_groups)]
+        rows = sum(group.num_rows for group in groups)
+        _check_names(content.label, reader.schema_arrow.names)
+        check_size(content.label, max(rows, metadata.num_rows), metadata.num_columns)
+        check_expanded(content.label, content.size, sum(group.total_byte_size for group in groups))
+        return reader.read()
+
+
+def _ipc(content: Content) -> Any:
+    """The file format, which feather is, or the stream format; batch by batch."""
+    import pyarrow as pa
+
+    with content.open() as file:
+        try:
+            reader = pa.ipc.open_file(file)
+            batches = (reader.get_batch(j) for j in range(reader.num_record_batches))
+        except pa.ArrowInvalid:
+            file.seek(0)
+            if file.read(4) == b"FEA1":
+                raise DataError(f"{content.label}: the first version of feather: save it again") from None
+            file.seek(0)
+            reader = pa.ipc.open_stream(file)
+            batches = iter(reader)
+        _check_names(content.label, reader.schema.names)
+        kept, rows, size = [], 0, 0
+        for batch in batches:
+            rows += batch.num_rows
+            size += batch.nbytes
+            check_size(content.label, rows, batch.num_columns)
+            check_expanded(content.label, max(content.size, CELLS_MOST // 100), size)
+            kept.append(batch)
+        return pa.Table.from_batches(kept, reader.schema)
+
+
+def _check_names(label: str, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"{label}: two columns {show_cell(twice[0])}: rename one of them")

@@ -1,0 +1,1 @@
+"""A prior over tables as people have them: bent and heaped columns, structure, far rows."""

@@ -1,0 +1,138 @@
+"""Every file of the folder is read to the right values and kinds, or refused in one line."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from data.make_files import BAD, FRAME, GOOD, KINDS, to_sqlite, to_text
+
+from discoformer.columns.schema import infer_schema
+from discoformer.core.checks import DataError
+from discoformer.data.files import read_queries, read_table
+from discoformer.data.numeric import used_schema
+from discoformer.data.reading import read_raw
+
+
+def test_there_are_many_files() -> None:
+    assert len(GOOD) >= 45
+    assert len(BAD) >= 30
+
+
+def assert_same_cells(read: pd.Series, expected: pd.Series) -> None:
+    """The same numbers, dates or texts, whatever they are held in; gaps in the same places."""
+    assert read.isna().tolist() == expected.isna().tolist()
+    read, expected = read.dropna(), expected.dropna()
+    if expected.dtype.kind in "Mm":
+        assert read.tolist() == expected.tolist()
+    elif expected.dtype.kind in "iuf":
+        np.testing.assert_array_equal(read.to_numpy(dtype=float), expected.to_numpy(dtype=float))
+    elif expected.dtype.kind == "b":
+        assert read.astype(bool).tolist() == expected.tolist()
+    else:
+        assert read.astype(str).tolist() == expected.astype(str).tolist()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_files_are_read_to_the_right_values_and_kinds(name: str, tmp_path: Path) -> None:
+    case = GOOD[name]
+    if case.needs and find_spec(case.needs) is None:
+        pytest.skip(f"needs {case.needs}")
+    case.write(tmp_path / name)
+    table = read_raw(tmp_path / name)
+    assert len(table.frame) == len(case.expected)
+    for column in case.expected:
+        assert_same_cells(table.frame[column], case.expected[column])
+    schema = infer_schema(table.frame, units=table.units)
+    assert {column: schema[column].kind for column in case.kinds} == case.kinds
+    assert table.named == case.named
+    assert str(table.how).startswith(str(tmp_path / name))
+    assert "\n" not in str(table.how)
+    for word in case.how:
+        assert word in str(table.how)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_broken_files_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    case = BAD[name]
+    if case.needs and find_spec(case.needs) is None:
+        pytest.skip(f"needs {case.needs}")
+    case.write(tmp_path / name)
+    before = (tmp_path / name).read_bytes() if (tmp_path / name).is_file() else None
+    with pytest.raises(DataError) as caught:
+        used_schema(read_raw(tmp_path / name, **case.options))
+    message = str(caught.value)
+    assert case.message in message
+    assert "\n" not in message
+    assert message.startswith(str(tmp_path / name))
+    assert message.isprintable()
+    if before is not None:
+        assert (tmp_path / name).read_bytes() == before
+
+
+def test_several_files_are_one_table(tmp_path: Path) -> None:
+    FRAME[:20].to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text(to_text(FRAME[20:50][FRAME.columns[::-1]]))
+    (tmp_path / "c.csv").write_text(to_text(FRAME[50:], sep=";", decimal=","))
+    for paths in ([tmp_path / name for name in ("a.parquet", "b.csv", "c.csv")], tmp_path / "*.*"):
+        table = read_raw(paths)
+        for column in FRAME:
+            assert_same_cells(table.frame[column], FRAME[column])
+        assert [(Path(file).name, rows) for file, rows in table.sources] == [
+            ("a.parquet", 20),
+            ("b.csv", 30),
+            ("c.csv", 10),
+        ]
+        kinds = {column.name: column.kind for column in infer_schema(table.frame)}
+        assert kinds == KINDS
+
+
+def test_files_of_different_columns_or_types_are_not_put_together(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "b.csv").write_text("x,z\n1,2\n")
+    (tmp_path / "c.csv").write_text("x,y\n1,2026-01-01\n")
+    with pytest.raises(DataError, match=r"b.csv: has columns 'x', 'z', but .*a.csv has 'x', 'y'"):
+        read_raw([tmp_path / "a.csv", tmp_path / "b.csv"])
+    with pytest.raises(DataError, match=r"c.csv: column 'y' is datetime64.*, but int64 in .*a.csv"):
+        read_raw([tmp_path / "a.csv", tmp_path / "c.csv"])
+
+
+def test_queries_choose_rows_and_columns(tmp_path: Path) -> None:
+    to_sqlite(tmp_path / "two.db", a=FRAME.drop(columns="day"), b=FRAME[["size"]])
+    table = read_raw(tmp_path / "two.db", "select size from a where orders > 2")
+    assert_same_cells(table.frame["size"], FRAME["size"][FRAME["orders"] > 2].reset_index(drop=True))
+
+
+def test_a_name_that_exists_is_no_pattern(tmp_path: Path) -> None:
+    (tmp_path / "a[1].csv").write_text("x\n1\n")
+    assert read_raw(tmp_path / "a[1].csv").names == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "value"),
+    [
+        ("a;b\n1,234;x\n2,500;y\n", "commas as in '1,234' are read as decimal signs", 1.234),
+        ("a\tb\n1,234\tx\n2,500\ty\n", "commas as in '1,234' are read as thousands", 1234.0),
+        (
+            "a,b\n01/02/2026,x\n03/04/2026,y\n",
+            "'01/02/2026' are read as %m/%d/%Y",
+            pd.Timestamp("2026-01-02"),
+        ),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_said(text: str, message: str, value: object, tmp_path: Path) -> None:
+    (tmp_path / "doubt.csv").write_text(text)
+    with pytest.warns(UserWarning, match=message):
+        table = read_raw(tmp_path / "doubt.csv")
+    assert table.frame["a"][0] == value
+
+
+def test_queries_follow_the_columns_and_units_of_the_sample(tmp_path: Path) -> None:
+    (tmp_path / "sample.csv").write_text(to_text(FRAME[["size", "day"]].assign(id=range(len(FRAME)))))
+    (tmp_path / "queries.csv").write_text("note,day,size\nlate,01.02.2026,1.5\n")
+    with pytest.warns(UserWarning, match=r"left out 'id' \(identifier: all different, and by its name\)"):
+        sample = read_table(tmp_path / "sample.csv")
+    queries = read_queries(tmp_path / "queries.csv", sample)
+    assert queries.names == ("size", "day")
+    assert queries.values.tolist() == [[1.5, 20485.0]]

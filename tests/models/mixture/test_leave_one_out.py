@@ -1,0 +1,82 @@
+"""Leaving a row out in closed form is fitting without it, where a fit is nothing but moments."""
+
+import pytest
+import torch
+
+from discoformer.models.mixture.axes import Axes
+from discoformer.models.mixture.leave_one_out import Evidence, leave_one_out
+from discoformer.models.mixture.student import StudentMixture
+from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+from discoformer.models.mixture.unified_network import UnifiedNetwork
+
+F64 = torch.float64
+NORMAL = 1e9  # degrees of freedom
+
+
+def moments(x: torch.Tensor, kappa: float, target: torch.Tensor, whole: float) -> StudentMixture:
+    """One slot whose scatter enters in part whole, for the rest along the axes, shrunk to a target."""
+    offset = x - x.mean(0)
+    scatter = offset.T @ offset
+    scatter = whole * scatter + (1 - whole) * scatter.diagonal().diag()
+    scale = (scatter + kappa * target) / (len(x) + kappa)
+    one = torch.ones(1, dtype=F64)
+    return StudentMixture(0 * one, x.mean(0)[None], scale[None], NORMAL * one)
+
+
+def evidence(kappa: float, whole: float) -> Evidence:
+    one = torch.ones(1, 1, dtype=F64)
+    return Evidence(kappa * one, one, whole * one, (1 - whole) * one, 0 * one)
+
+
+@pytest.mark.parametrize("whole", [0.0, 1.0])
+@pytest.mark.parametrize("kappa", [0.0, 7.0])
+def test_one_slot_is_fitted_without_the_row(kappa: float, whole: float) -> None:
+    x = torch.randn(12, 3, generator=torch.Generator().manual_seed(0), dtype=F64) @ torch.tensor(
+        [[1.0, 0.4, 0.0], [0.0, 2.0, 0.3], [0.0, 0.0, 0.5]], dtype=F64
+    )
+    target = torch.eye(3, dtype=F64)
+    if whole == 0.0:
+        target = target.diagonal().diag()
+    mixture = moments(x, kappa, target, whole).map(lambda t: t[None])
+    found = leave_one_out(mixture, evidence(kappa, whole), x[None], None, None)[0]
+    for i in range(len(x)):
+        rest = torch.cat([x[:i], x[i + 1 :]])
+        expected = moments(rest, kappa, target, whole).log_density(x[i : i + 1])
+        torch.testing.assert_close(found[i : i + 1], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_axes_are_those_of_the_columns() -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(30, 2, generator=generator, dtype=F64)
+    turn = torch.linalg.qr(torch.randn(2, 2, generator=generator, dtype=F64))[0]
+    mixture = moments(x, 3.0, torch.eye(2, dtype=F64), 0.4).map(lambda t: t[None])
+    along = leave_one_out(mixture, evidence(3.0, 0.4), x[None], None, None)
+    turned = StudentMixture(
+        mixture.log_weight, mixture.mean @ turn, turn.T @ mixture.scale @ turn, mixture.nu
+    )
+    axes = Axes(turn.T[None], turn[None], torch.zeros(1, dtype=F64))
+    torch.testing.assert_close(leave_one_out(turned, evidence(3.0, 0.4), (x @ turn)[None], None, axes), along)
+
+
+def test_weights_are_repetitions_and_batches_are_loops() -> None:
+    torch.manual_seed(0)
+    network = UnifiedNetwork(UnifiedCore(UnifiedConfig(layers=2, width=16, heads=2, slots=6))).double()
+    x = torch.randn(2, 40, 3, dtype=F64)
+    density, left_out = network.fit_and_leave_out(x)
+    for k in range(2):
+        alone, own = network.fit_and_leave_out(x[k])
+        torch.testing.assert_close(left_out[k], own)
+        torch.testing.assert_close(density.log_density(x)[k], alone.log_density(x[k]))
+    equal = torch.full((40,), 1 / 40, dtype=F64)
+    torch.testing.assert_close(network.fit_and_leave_out(x[0], equal)[1], left_out[0])
+    assert (left_out.mean(-1) < density.log_density(x).mean(-1)).all()
+
+
+def test_it_follows_affine_maps_without_axes() -> None:
+    torch.manual_seed(0)
+    core = UnifiedCore(UnifiedConfig(layers=2, width=16, heads=2, slots=6))
+    network = UnifiedNetwork(core, axes=False).double()
+    x = torch.randn(60, 2, dtype=F64)
+    matrix = torch.tensor([[2.0, 1.0], [-0.5, 3.0]], dtype=F64)
+    moved = network.fit_and_leave_out(x @ matrix + 5.0)[1] + torch.linalg.slogdet(matrix)[1]
+    torch.testing.assert_close(moved, network.fit_and_leave_out(x)[1], rtol=1e-9, atol=1e-9)

@@ -1,0 +1,60 @@
+"""Two views of a sample, weighed by the likelihood of rows that were left out."""
+
+import math
+
+import pytest
+import torch
+
+from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.mixture.views import Views, fit_margins, view_weights
+
+F64 = torch.float64
+
+
+@pytest.fixture(scope="module")
+def views() -> Views:
+    torch.manual_seed(0)
+    core = UnifiedCore(UnifiedConfig(layers=2, width=16, heads=2, slots=6))
+    return Views(UnifiedNetwork(core).double(), margin_slots=8)
+
+
+@pytest.fixture(scope="module")
+def sample() -> torch.Tensor:
+    return torch.randn(150, 2, generator=torch.Generator().manual_seed(3), dtype=F64).exp()
+
+
+def test_score_is_the_gradient_and_mass_is_one(views: Views, sample: torch.Tensor) -> None:
+    density = views.fit(sample)
+    x = sample[:20].clone().requires_grad_()
+    log_density, score = density.estimate(x)
+    torch.testing.assert_close(torch.autograd.grad(log_density.sum(), x)[0], score, rtol=1e-7, atol=1e-7)
+    one = density.marginal([0])
+    line = torch.linspace(-200, 300, 200_001, dtype=F64)[:, None]
+    assert float(torch.trapezoid(one.log_density(line).exp(), line[:, 0])) == pytest.approx(1, abs=2e-3)
+
+
+def test_margins_of_a_batch_are_those_of_its_samples(views: Views, sample: torch.Tensor) -> None:
+    batch = torch.stack([sample, sample.flip(-1) * 2])
+    both, left_out = fit_margins(views.network, batch, None, 8)
+    for k in range(2):
+        alone, own = fit_margins(views.network, batch[k], None, 8)
+        torch.testing.assert_close(both.normalize(batch)[k], alone.normalize(batch[k]))
+        torch.testing.assert_close(left_out[k], own)
+    found, log_density = views.fit_and_leave_out(batch)
+    torch.testing.assert_close(log_density[1], views.fit_and_leave_out(batch[1])[1])
+    assert found.log_weight.shape == (2, 2)
+
+
+def test_weights_maximize_the_likelihood() -> None:
+    left_out = torch.randn(200, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    best = view_weights(left_out, None, rounds=2000)
+
+    def likelihood(share: float) -> float:
+        logs = torch.tensor([math.log(share), math.log(1 - share)], dtype=F64)
+        return float((left_out + logs).logsumexp(-1).mean())
+
+    top = likelihood(float(best[0]))
+    assert all(likelihood(k / 50) <= top + 1e-12 for k in range(1, 50))
+    without = view_weights(left_out[1:], None, rounds=2000)
+    assert abs(float(without[0] - best[0])) < 10 / 200
