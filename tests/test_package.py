@@ -41,7 +41,13 @@ def test_wheel_ships_types_and_weights(tmp_path: Path) -> None:
     weights = package / "models" / "weights"
     networks = list(weights.glob("*.safetensors"))
     assert networks
-    wanted = [*package.rglob("*.py"), package / "py.typed", weights / "registry.json", *networks]
+    page = [
+        path
+        for folder in ("js", "css", "templates")
+        for path in (package / "views" / "page" / folder).iterdir()
+    ]
+    assert page
+    wanted = [*package.rglob("*.py"), package / "py.typed", weights / "registry.json", *networks, *page]
     assert {str(path.relative_to(package.parent)) for path in wanted} <= shipped
 
 

@@ -34,3 +34,9 @@ def test_files_are_short_and_reach_for_nothing() -> None:
         assert max(map(len, text.splitlines())) <= 115, path.name
         for word in ("fetch(", "XMLHttpRequest", "http://", "https://", "innerHTML", "eval("):
             assert word not in text.replace("http://www.w3.org/2000/svg", ""), (path.name, word)
+
+
+def test_a_widget_is_a_module_with_a_default() -> None:
+    text = bundle("widget.js")
+    assert text.count("export default { render };") == 1
+    assert not re.search(r"^import\b", text, re.MULTILINE)

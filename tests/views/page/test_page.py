@@ -20,9 +20,10 @@ from discoformer.core.pushforward import push
 from discoformer.data.datasets import real_dataset
 from discoformer.data.files import Table
 from discoformer.methods import resolve
+from discoformer.views.page.bundle import bundle
 from discoformer.views.page.headline import headline
-from discoformer.views.page.payload import MAX_ROWS, page_data
-from discoformer.views.page.render import render_page
+from discoformer.views.page.payload import MAX_ROWS, explorer_data, page_data
+from discoformer.views.page.render import render_page, script_json
 from discoformer.views.page.summary import TableSummary, summarize
 from discoformer.views.report import make_report
 
@@ -360,3 +361,21 @@ def test_frames_stay_short_while_a_slider_is_dragged(browser: Browser) -> None:
     spent = sorted(frame["spent"] for frame in frames)
     print(json.dumps({"frames": len(spent), "median": spent[len(spent) // 2], "worst": spent[-1]}))
     assert spent[len(spent) // 2] < 50
+
+
+def test_the_same_scripts_are_a_widget(browser: Browser, model_path: Path) -> None:
+    """What anywidget would load: a module with a `render`, in a page that is not ours."""
+    field, rows = fit_case("plain", model_path)
+    table = Table(rows.numpy(), ("a", "b", "c"))
+    summary = summarize(table, Fitted(field, resolve("kde-scott"), [FREE] * 3))
+    data = explorer_data(table, field, [FREE] * 3, summary)
+    module = bundle("widget.js").replace("export default", "const widget =")
+    code = (
+        f"{module}\nconst model = {{ get: () => ({script_json(data)}), on: () => {{}} }};"
+        "widget.render({ model, el: document.body }); window.discoformer = true;"
+    )
+    head = "<!doctype html><meta charset='utf-8'><title>notebook</title>"
+    browser.open(f"{head}<body><script type='module'>{code}</script>")
+    browser.settle()
+    assert browser.ask("return document.querySelectorAll('.explorer .panel').length") == 3
+    assert browser.complaints() == []

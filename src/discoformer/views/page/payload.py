@@ -122,14 +122,14 @@ def _bins(low: float, high: float, rows: int, kind: str) -> NDArray[np.float64]:
 
 
 def _start(summary: TableSummary) -> list[int]:
-    """Columns to show first: the pair that depends the most, and the column with the oddest value."""
+    """Columns to show first, in order: the pair that depends the most, the column with the oddest value."""
     fitted = [j for j, column in enumerate(summary.columns) if column.fitted]
     best = [j for pair in summary.pairs[:1] for j in (pair.first, pair.second)]
     odd = [row.column for row in summary.unusual.rows if row.column is not None]
     ties = [j for pair in summary.pairs[1:] for j in (pair.first, pair.second)]
     wanted = list(dict.fromkeys([*best, *odd[:1], *ties, *fitted]))
     count = min(_SHOWN, max(2, len(fitted) - 1), len(fitted))  # one to hold fixed, if there are three
-    return sorted(wanted[:count])
+    return wanted[:count]
 
 
 def _row(row: UnusualRow) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import { Answers } from "./answers.js";
 import { onTheme, theme } from "./colours.js";
-import { makeChips, makeSliders, makeSwitch } from "./controls.js";
+import { MOST_SHOWN, makeChips, makeSliders, makeSwitch } from "./controls.js";
 import { Corner } from "./corner.js";
 import { element } from "./dom.js";
 import { formatNumber, formatShare } from "./format.js";
@@ -10,7 +10,7 @@ import { LINES } from "./panels.js";
 import { readAt } from "./pointer.js";
 import { State } from "./state.js";
 
-const NARROW = 720; // pixels of a window in which two columns are enough to begin with
+const NARROW = 720; // pixels below which two columns are enough to begin with
 
 /**
  * Build the corner inside an element.
@@ -22,7 +22,7 @@ const NARROW = 720; // pixels of a window in which two columns are enough to beg
 export function explore(root, data) {
   const answers = new Answers(data);
   const state = new State({
-    shown: window.innerWidth > NARROW ? data.start : data.start.slice(0, 2),
+    shown: data.start.slice(0, root.clientWidth > NARROW ? MOST_SHOWN : 2).sort((a, b) => a - b),
     given: new Map(),
     zoom: new Map(),
     selected: null,
@@ -36,11 +36,10 @@ export function explore(root, data) {
   const readout = element("p.readout", { "aria-live": "polite" });
   const status = element("p.status");
   const corner = new Corner(answers, state, plot, () => colours);
-  root.classList.add("discoformer", "explorer");
-  root.replaceChildren(
-    makePanelOfControls(answers, state, data, status),
-    element("div.stage", {}, plot, element("div.aside", {}, makeLegend(answers), readout)),
-  );
+  root.classList.add("discoformer", "explorer-room"); // its width, not the window's, decides the layout
+  const aside = element("div.aside", {}, makeLegend(answers), readout);
+  const controls = makePanelOfControls(answers, state, data, status);
+  root.replaceChildren(element("div.explorer", {}, controls, element("div.stage", {}, plot, aside)));
 
   state.listen((values, changed) => {
     if (changed.has("shown")) corner.build();

@@ -84,7 +84,12 @@ function explainTable(answers, values, parts) {
       element("th", { scope: "row" }, answers.columns[column].name),
       element("td", {}, formatNumber(values[column])),
       element("td", {}, `${formatAbout(expected[0])} to ${formatAbout(expected[2])}`),
-      element("td", {}, meter, formatNumber(Math.max(0, Math.round(10 * surprise) / 10))),
+      element(
+        "td",
+        {},
+        meter,
+        element("span.amount", {}, formatNumber(Math.max(0, Math.round(10 * surprise) / 10))),
+      ),
     );
   });
   const head = element("tr", {}, ...heads.map(text => element("th", { scope: "col" }, text)));
