@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import gmm_sample
+from numpy.typing import NDArray
 from page_densities import KINDS, fit_case, mixture
 from torch import Tensor
 
@@ -32,6 +33,7 @@ CHROMEDRIVER = shutil.which("chromedriver")
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
 FREE = (-math.inf, math.inf)
 NEAR = 1e-9
+RNG = np.random.default_rng(0)
 
 pytestmark = pytest.mark.slow
 
@@ -378,4 +380,28 @@ def test_the_same_scripts_are_a_widget(browser: Browser, model_path: Path) -> No
     browser.open(f"{head}<body><script type='module'>{code}</script>")
     browser.settle()
     assert browser.ask("return document.querySelectorAll('.explorer .panel').length") == 3
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("values", "model"),
+    [
+        (RNG.normal(size=(80, 1)), "mixture"),
+        (RNG.normal(size=(80, 2)), "kde-scott"),  # without live pictures
+        (RNG.normal(size=(80, 2)), "gmm-full"),  # without conditionals
+        (np.column_stack([RNG.normal(size=90), np.arange(90) % 3, np.ones(90)]), "mixture"),
+        (RNG.normal(size=(90, 8)) * 10.0 ** np.arange(-4, 12, 2), "mixture"),
+    ],
+)
+def test_odd_tables_have_a_page_too(values: NDArray[np.float64], model: str, browser: Browser) -> None:
+    """One column, no density to carry, few values, units from 1e-4 to 1e10: everything can be clicked."""
+    names = tuple(f"a rather long name of a column, number {j}" for j in range(values.shape[1]))
+    browser.open(make_report(Table(values, names), model=model), width=500)
+    browser.ask(
+        "for (const s of document.querySelectorAll('.slider input')) s.dispatchEvent(new Event('input'))"
+    )
+    browser.ask("discoformer.state.set({arrows: true}); document.querySelector('button[data-row]').click()")
+    browser.settle()
+    assert browser.find("#card").is_displayed()
+    assert browser.ask("return document.documentElement.scrollWidth") <= 500
     assert browser.complaints() == []

@@ -64,7 +64,7 @@ def _errors(summary: TableSummary) -> Point:
         first = unusual.rows[0] if unusual.rows else None
         if first is not None and first.column is not None:
             rows = [(first.row, [*_told(first, names), ": odd, but no more than chance allows"])]
-        return Point("errors", ["No row looks like an error."], body, rows)
+        return Point("clean", ["No row looks like an error."], body, rows)
     what = (" row of ", " looks like an error.") if count == 1 else (" rows of ", " look like errors.")
     return Point("errors", [count, what[0], summary.rows, what[1]], body, rows)
 

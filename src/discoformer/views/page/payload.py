@@ -22,6 +22,7 @@ from discoformer.views.style import bin_count
 __all__ = ["MAX_ROWS", "explorer_data", "page_data"]
 
 MAX_ROWS = 5000  # rows in the page
+_BARS = 20  # gaps between few values that can be drawn
 _SHOWN = 3  # columns in the corner to begin with
 _CHECKED = 20  # rows at which the page checks itself against Python when it is opened
 
@@ -90,7 +91,7 @@ def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict
     low, high = max(grid[0], bound[0]), min(grid[-1], bound[1])
     if not high > low:
         low, high = low - 0.5, low + 0.5
-    counts, edges = np.histogram(x, _bins(low, high, len(x), column.kind.kind))
+    counts, edges = np.histogram(x, _bins(x, low, high, column.kind.kind))
     return {
         "name": column.name,
         "kind": column.kind.kind,
@@ -107,18 +108,24 @@ def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict
     }
 
 
-def _bins(low: float, high: float, rows: int, kind: str) -> NDArray[np.float64]:
-    """Edges of the bars; around whole numbers for whole numbers, so that each bar has as many of them.
+def _bins(x: NDArray[np.float64], low: float, high: float, kind: str) -> NDArray[np.float64]:
+    """Edges of the bars of a column; around whole numbers and around few values, never at them.
 
-    >>> _bins(0.2, 4.1, 100, "whole numbers").tolist()
+    >>> _bins(np.array([1.0, 2.0, 2.0, 4.0]), 0.2, 4.1, "whole numbers").tolist()
     [0.5, 1.5, 2.5, 3.5, 4.5]
     """
-    count = bin_count(rows)
-    if kind != "whole numbers":
-        return np.linspace(low, high, count + 1)
-    first, last = math.ceil(low), math.floor(high)
-    width = max(1, math.ceil((last - first + 1) / (2 * count)))
-    return np.arange(first - 0.5, last + width + 0.49, width)
+    count = bin_count(len(x))
+    if kind == "whole numbers":
+        first, last = math.ceil(low), math.floor(high)
+        width = max(1.0, math.ceil((last - first + 1) / (2 * count)))
+        return np.arange(first - 0.5, last + width + 0.49, width)
+    if kind == "few values":
+        seen = np.unique(x[(x >= low) & (x <= high)])
+        gap = float(np.diff(seen).min()) if len(seen) > 1 else high - low
+        if np.ptp(seen) <= _BARS * gap:
+            width = gap / 4
+            return np.arange(seen[0] - width / 2, seen[-1] + width, width)
+    return np.linspace(low, high, count + 1)
 
 
 def _start(summary: TableSummary) -> list[int]:

@@ -32,6 +32,7 @@ def render_page(**values: Any) -> str:
         environment.get_template("report.html.j2").render(
             style=Markup(style),
             script=Markup(bundle("page.js")),
+            live=values["data"]["density"] is not None,
             data=Markup(script_json(values.pop("data"))),
             **values,
         )

@@ -18,7 +18,7 @@ export function drawBottomAxis(canvas, width, height, range, colours) {
     const text = formatTick(tick, step);
     const half = context.measureText(text).width / 2;
     context.fillRect(px - 0.5, 0, 1, 4);
-    if (px > half - 2 && px < width - half + 2) context.fillText(text, px, 6 + LETTER * 0.8);
+    context.fillText(text, Math.min(Math.max(px, half), width - half), 6 + LETTER * 0.8);
   }
 }
 

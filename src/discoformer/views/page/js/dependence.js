@@ -34,7 +34,13 @@ function matrixTable(pairs, { answers, state }) {
       ...columns.map(b => (a === b ? element("td.self", {}, "") : makeCell(a, b, strength, answers, state))),
     ),
   );
-  return element("table.matrix", {}, element("thead", {}, head), element("tbody", {}, ...lines));
+  const letters = Math.min(Math.max(...columns.map(c => answers.columns[c].name.length)), 15);
+  return element(
+    "table.matrix",
+    { style: `--letters:${letters}` },
+    element("thead", {}, head),
+    element("tbody", {}, ...lines),
+  );
 }
 
 function makeCell(a, b, strength, answers, state) {

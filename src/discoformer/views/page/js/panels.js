@@ -11,42 +11,54 @@ import { linearScale, midpoints } from "./scales.js";
 
 export const LINES = [0.5, 0.8, 0.95]; // shares of the mass inside the contour lines
 const LINE_POINTS = 240;
+const HIGHEST = 4; // how much a line may stand above the tallest bar before it is cut
 const COARSE = 56; // cells of the grid that levels are read from when the picture is zoomed
 
 /** One column: bars for the rows, a line for its density, a thin one for that before conditioning. */
 export function drawColumn(canvas, size, column, range, density, before, colours) {
   const context = sizeCanvas(canvas, size.width, size.height);
   const x = linearScale(range, size.width);
-  const bars = column.counts;
   const [first, last] = column.edges;
-  const step = (last - first) / bars.length;
-  const total = bars.reduce((sum, count) => sum + count, 0) + column.beyond;
-  const heights = bars.map(count => count / (total * step || 1));
-  const points = Float64Array.from({ length: LINE_POINTS }, (_, k) => {
-    return range[0] + (k / (LINE_POINTS - 1)) * (range[1] - range[0]);
-  });
-  const curve = density && density.logDensity(points).map(Math.exp);
-  const plain = before && before.logDensity(points).map(Math.exp);
-  const seen = heights.filter((_, k) => {
-    return first + (k + 1) * step > range[0] && first + k * step < range[1];
-  });
+  const step = (last - first) / column.counts.length;
+  const total = column.counts.reduce((sum, count) => sum + count, 0) + column.beyond;
+  const heights = column.counts.map(count => count / (total * step || 1));
+  const curve = density && profile(density, column, range);
+  const plain = before && profile(before, column, range);
+  const seen = heights.filter((_, k) => first + (k + 1) * step > range[0] && first + k * step < range[1]);
   const tallest = Math.max(...seen, 0);
-  const peak = curve ? Math.max(...curve) : 0;
-  const top = 1.08 * Math.max(tallest, Math.min(peak, 4 * tallest || peak), plain ? 0 : peak * 0.4) || 1;
+  const peak = curve ? Math.max(...curve.heights) : 0;
+  const top = 1.08 * Math.max(tallest, Math.min(peak, HIGHEST * tallest || peak)) || 1;
   const y = linearScale([0, top], size.height - 1, true);
   context.fillStyle = colours.bar;
   heights.forEach((height, k) => {
     const left = x.at(first + k * step);
-    const right = x.at(first + (k + 1) * step);
-    if (height > 0)
-      context.fillRect(left, y.at(height), Math.max(right - left - 1, 0.5), y.at(0) - y.at(height));
+    const wide = Math.max(x.at(first + (k + 1) * step) - left - 1, 0.5);
+    if (height > 0) context.fillRect(left, y.at(height), wide, y.at(0) - y.at(height));
   });
-  if (plain) stroke(context, points, plain, x, y, colours.muted, 1, [3, 3]);
-  if (curve) stroke(context, points, curve, x, y, colours.curve, 2, []);
-  return { x, peakCut: peak > top };
+  if (plain) stroke(context, plain, x, y, colours.muted, 1, [3, 3]);
+  if (curve) stroke(context, curve, x, y, colours.curve, 2, []);
 }
 
-function stroke(context, points, heights, x, y, colour, width, dash) {
+/**
+ * A density over a range, to be drawn as a line.
+ *
+ * A column of a few values has a density of spikes that no line can show: its mass in every bar is drawn.
+ */
+function profile(density, column, range) {
+  if (column.kind !== "few values") {
+    const step = (range[1] - range[0]) / (LINE_POINTS - 1);
+    const points = Float64Array.from({ length: LINE_POINTS }, (_, k) => range[0] + k * step);
+    return { points, heights: density.logDensity(points).map(Math.exp) };
+  }
+  const count = column.counts.length;
+  const step = (column.edges[1] - column.edges[0]) / count;
+  const edges = Float64Array.from({ length: count + 1 }, (_, k) => column.edges[0] + k * step);
+  const below = density.cdf(edges);
+  const points = Float64Array.from({ length: 2 * count }, (_, k) => edges[(k + 1) >> 1]);
+  return { points, heights: points.map((_, k) => (below[(k >> 1) + 1] - below[k >> 1]) / step) };
+}
+
+function stroke(context, { points, heights }, x, y, colour, width, dash) {
   context.beginPath();
   points.forEach((value, k) => context.lineTo(x.at(value), Math.max(y.at(heights[k]), -4)));
   context.strokeStyle = colour;
