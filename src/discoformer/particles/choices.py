@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from discoformer.core.fields import Field, Method
-from discoformer.methods import METHODS, resolve
+from discoformer.methods import METHODS, resolve, without_axes
+from discoformer.models.mixture.views import Views
 from discoformer.particles.calibrated import Calibrated
 from discoformer.particles.carried import Carried
 from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, Oracle, OracleLike
@@ -55,6 +56,8 @@ def choose_oracle(
     if name in ("sbtm", "sbtm-1"):
         return SBTM(start, hidden=(100,) if name == "sbtm-1" else (100, 100), seed=seed)
     resolved = resolve(name)
+    if isinstance(resolved.method, Views):  # space has no axes
+        resolved = without_axes(resolved)
     return network_oracle(resolved.method, resolved.name, every if is_network(name) else 1)
 
 
