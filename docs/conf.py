@@ -1,12 +1,12 @@
 """How Sphinx builds the documentation; `make docs` calls it."""
 
 import os
-import re
-from typing import Any
-
-from sphinx.application import Sphinx
+import sys
+from pathlib import Path
 
 import discoformer
+
+sys.path.append(str(Path(__file__).parent / "_ext"))
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the gallery: more threads only wait for each other
 
@@ -23,6 +23,7 @@ extensions = [
     "myst_nb",  # Markdown and notebooks
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "docstrings",  # _ext/docstrings.py
 ]
 exclude_patterns = ["results/*.unfinished", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 templates_path = ["_templates"]
@@ -63,28 +64,6 @@ html_theme_options = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
-    "secondary_sidebar_items": {"results": ["page-toc"], "**": ["page-toc"]},
+    "secondary_sidebar_items": ["page-toc"],
 }
 html_sidebars = {"index": [], "changelog": [], "contributing": []}
-
-
-def setup(app: Sphinx) -> None:
-    app.connect("autodoc-process-docstring", escape_formulas, priority=400)  # before numpydoc
-    app.connect("autodoc-skip-member", skip_foreign)
-
-
-def escape_formulas(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings have formulas such as |s|^2 and shapes such as (*batch, n, d), which are no markup."""
-    example = False
-    for place, line in enumerate(lines):
-        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
-        if not example:
-            parts = re.split(r"(``.*?``)", line)
-            parts[::2] = [re.sub(r"\||(?<=\()\*(?=\w)", r"\\\g<0>", part) for part in parts[::2]]
-            lines[place] = "".join(parts)
-
-
-def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Members that come from torch, scikit-learn or pydantic are documented there."""
-    home = getattr(obj, "__module__", None) or "discoformer"
-    return None if home.startswith("discoformer") else True

@@ -41,6 +41,7 @@ METHODS: dict[str, Entry] = {
     "bayes-gmm": Entry(BayesianMixture, "scikit-learn BayesianGaussianMixture with 20 components"),
     "flow": Entry(SplineFlow, "neural spline flow, trained on the sample with early stopping (needs zuko)"),
 }
+"""Methods that need no weights, by name."""
 
 PEERS = ("kde-scott", "kde-loo", "gmm-full", "gmm-diag", "bayes-gmm")
 """What a user would pick instead, without training a network."""

@@ -50,6 +50,8 @@ __all__ = [
 ]
 
 Split = Literal["none", "folds", "balanced", "loo"]
+"""How a functional makes up for asking a fit at points that it has seen."""
+
 Source = Method | Field
 Ask = Callable[[Field, Tensor], Tensor]
 _CHUNK = 1024  # points at a time where a graph is held for the divergence of the score

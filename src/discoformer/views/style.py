@@ -57,6 +57,7 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "savefig.dpi": 150,
 }
+"""The look of all pictures, as matplotlib's parameters: ``plt.style.use(STYLE)``."""
 
 
 def thin(sample: NDArray[np.float64]) -> NDArray[np.float64]:
