@@ -79,5 +79,5 @@ def colour(position: float, white: float = 0.0) -> tuple[float, float, float]:
 
 
 def bin_count(count: int) -> int:
-    """Bins for a histogram of so many values."""
+    """Number of bins for a histogram of ``count`` values."""
     return min(40, max(8, math.isqrt(count)))
