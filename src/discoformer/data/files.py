@@ -111,8 +111,8 @@ def read_sample(
     """Read a table that is to be fitted.
 
     Fewer rows than columns + 1 are refused, and so are columns that are constant or linear in the columns
-    before them: there is no density.  With ``drop_dependent`` two rows are enough, and the fit leaves out such
-    columns, as `discoformer.DiScoFormer` does.
+    before them: there is no density.  With ``drop_dependent`` two rows are enough, and the fit leaves out
+    such columns, as `discoformer.DiScoFormer` does.
     """
     table = read_table(path, columns, types=types, exclude=exclude)
     refuse_without_density(path, table, drop_dependent=drop_dependent)
