@@ -51,7 +51,7 @@ class HeldOut:
         return _standard_error(self.log_density)
 
     def minus(self, other: HeldOut) -> tuple[float, float]:
-        """Mean difference to another method and its standard error, by row, as both find the same rows hard."""
+        """Mean lead over another method and its standard error, row by row: both find the same rows hard."""
         difference = self.log_density - other.log_density
         return float(difference.mean()), _standard_error(difference)
 
