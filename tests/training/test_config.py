@@ -17,7 +17,7 @@ from discoformer.training.config import Recipe, load_recipe
 ROOT = Path(__file__).parents[2]
 CONFIGS = {path.stem: path for path in (*ROOT.glob("configs/*.yaml"), *ROOT.glob("paper/configs/*.yaml"))}
 SHIPPED = list_models()
-LENGTH = {"steps", "cycles"}  # a run may go on, or end before the last step of its recipe
+LENGTH = {"steps", "cycles", "decay"}  # a run may go on, or end before the last step of its recipe
 
 
 VALUES = {
@@ -152,7 +152,9 @@ def test_recipe_is_named_like_its_file_and_can_be_built(name: str) -> None:
 def test_shipped_weights_come_from_their_committed_recipe(name: str) -> None:
     card = SHIPPED[name]
     recipe = json.loads(json.dumps(load_recipe(CONFIGS[name]).model_dump()))
-    trained = card.record["recipe"]
+    trained = {
+        key: value for key, value in card.record["recipe"].items() if key in recipe or value is not None
+    }
     assert {key: recipe[key] for key in trained if key not in LENGTH} == {
         key: value for key, value in trained.items() if key not in LENGTH
     }

@@ -109,7 +109,7 @@ def test_training_lowers_the_loss_and_leaves_loadable_weights(tmp_path: Path) ->
     assert float(trainer.loss(task).total.detach()) < before
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == 60
-    assert set(lines[-1]["validation"]) == {"d2 n32"}
+    assert set(lines[-1]["validation"]) == {"d2 n32", "d2 n32 axes off"}
     network = load_model(tmp_path / "weights.safetensors")
     assert network.dtype == torch.float64
     card = read_card(tmp_path / "weights.safetensors")
@@ -119,7 +119,7 @@ def test_training_lowers_the_loss_and_leaves_loadable_weights(tmp_path: Path) ->
 
 YAML = """
 name: tiny
-core: {kind: mixture, layers: 1, width: 16, heads: 2, slots: 4}
+core: {kind: unified, layers: 1, width: 16, heads: 2, slots: 4}
 frame: whiten
 prior: {name: gmm}
 dims: [2]

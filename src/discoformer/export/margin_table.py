@@ -1,8 +1,8 @@
 """A margin as a table: what `NormalScores` says at knots, and quintic polynomials between them.
 
-Runtimes know neither the inverse of the normal distribution function nor loops that look at values.  They know
-comparisons, look-ups and products.  Between two knots the polynomial has the values, slopes and bends of the map
-at both, so that log densities and scores are continuous.
+Runtimes know neither the inverse of the normal distribution function nor loops that look at values.  They
+know comparisons, look-ups and products.  Between two knots the polynomial has the values, slopes and bends of
+the map at both, so that log densities and scores are continuous.
 """
 
 from __future__ import annotations
