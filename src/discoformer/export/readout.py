@@ -1,8 +1,8 @@
 """Densities and networks in operations that a graph can hold, for `discoformer.export`.
 
-What is traced must not look at values, nor count chunks, nor factor matrices: runtimes such as ONNX's know
-products, sums and elementary functions.  So all that depends on the sample alone is computed here, once,
-and the rest is written as one expression in the queries.  Checks and warnings are left out.
+What is traced must not look at values, count chunks, or factor matrices: runtimes such as ONNX's know
+products, sums and elementary functions.  So everything that depends on the sample alone is computed here,
+once.  The rest is one expression in the queries.  Checks and warnings are left out.
 """
 
 from __future__ import annotations

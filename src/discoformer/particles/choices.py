@@ -62,7 +62,7 @@ def choose_oracle(
 
 
 def network_oracle(method: Method, name: str, every: int) -> Oracle:
-    """A method fitted at every answer, or at every so many of them and carried along in between.
+    """A method fitted at every answer, or at every few answers and carried along in between.
 
     >>> from discoformer import KDE
     >>> network_oracle(KDE(), "kernel", every=5).name
