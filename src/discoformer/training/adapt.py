@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from discoformer.core.checks import DataError, check_context, check_weights
+from discoformer.core.fields import as_point_density
 from discoformer.models.attention.core import AttentionCore, AttentionState
 from discoformer.models.mixture.core import MixtureCore
 from discoformer.models.mixture.folds import by_radius, hold_out
@@ -172,6 +173,8 @@ def _walk_consistency(
             "only the attention core has two heads to make consistent: "
             f"the score of a {type(network.core).__name__} is the gradient of its density already"
         )
+    if network.core.config.estimates != "both":
+        raise DataError("this network has one head: there are no two estimates to make consistent")
     _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)
     points = check_context(context).detach().to(adapted.dtype)
@@ -204,7 +207,7 @@ def _walk_likelihood(
         optimizer.zero_grad()
         with torch.enable_grad():
             field = adapted._fit(seen.points[fold], None if seen.weights is None else seen.weights[fold])
-            log_density = field.log_density(unseen.points[fold])
+            log_density = as_point_density(field).log_density(unseen.points[fold])
             counts = torch.ones_like(log_density) if unseen.weights is None else unseen.weights[fold]
             share = counts / counts.sum(-1, keepdim=True).clamp_min(torch.finfo(counts.dtype).tiny)
             (-(log_density * share).sum(-1).mean()).backward()

@@ -42,7 +42,7 @@ from discoformer.training.loss import Loss
 from discoformer.training.objective import Objective
 from discoformer.training.optimizers import build_optimizers
 from discoformer.training.start import start_from
-from discoformer.training.tasks import Task, draw_task, step_generator
+from discoformer.training.tasks import Task, follow_tasks
 
 __all__ = ["Trainer", "schedule"]
 
@@ -71,6 +71,7 @@ class Trainer:
     """One run of a recipe in a folder, on a device; by default on a GPU if there is one.
 
     With ``resume`` it continues from the folder's checkpoint; the recipe's ``start`` is not read then.
+    Tasks are drawn by this process, or ahead of time by ``workers`` others.
 
     Examples
     --------
@@ -83,7 +84,13 @@ class Trainer:
     """
 
     def __init__(
-        self, recipe: Recipe, folder: Path, device: str | None = None, *, resume: bool = False
+        self,
+        recipe: Recipe,
+        folder: Path,
+        device: str | None = None,
+        *,
+        resume: bool = False,
+        workers: int = 0,
     ) -> None:
         self.recipe, self.folder = recipe, folder
         self.prior = prior_from_config(recipe.prior)
@@ -109,14 +116,14 @@ class Trainer:
         self.running: dict[str, float] = {}  # running means for the log
         if resume:
             self.resume()
+        self._tasks = follow_tasks(recipe, self.prior, self.rank, self.step, workers)
 
     # -- one step ----------------------------------------------------------------------------
 
     def train_step(self) -> Loss:
         """Draw a task, step the optimizer, move the average; returns this rank's loss."""
         torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
-        generator = step_generator(self.recipe.seed, self.rank, self.step)
-        task = draw_task(self.recipe, self.prior, generator).to(self.device)
+        task = next(self._tasks).to(self.device)
         factor = schedule(self.recipe, self.step)
         for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             group["lr"] = group["initial_lr"] * factor

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from discoformer.core.checks import DataError, check_untracked
-from discoformer.core.fields import Density
+from discoformer.core.fields import Density, as_point_density
 from discoformer.core.frames import Standardize
 from discoformer.core.pushforward import Pushforward
 from discoformer.core.threads import team
@@ -181,7 +181,7 @@ def _held_out(member: MixtureNetwork, merged: Sequence[Framed], seen: Part, unse
     A consolidated mixture converges again without the points; only its structure has seen them.
     """
     folds = len(seen.points)
-    answers = [member._fit(*seen).log_density(unseen.points)]
+    answers = [as_point_density(member._fit(*seen)).log_density(unseen.points)]
     for field, diagonal in zip(merged, _kinds(merged[0]), strict=True):
         again = replace(field, mixture=field.mixture.map(lambda t: t.expand(folds, *t.shape)))
         again = _converge(again, _inside(field.frame, *seen), _REFIT_STEPS, diagonal)
