@@ -16,6 +16,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -114,9 +115,10 @@ class Trainer:
         self.seconds = 0.0
         self.stopping = False
         self.running: dict[str, float] = {}  # running means for the log
+        self._tasks_from = partial(follow_tasks, recipe, self.prior, self.rank, workers=workers)
+        self._tasks = self._tasks_from(self.step)
         if resume:
             self.resume()
-        self._tasks = follow_tasks(recipe, self.prior, self.rank, self.step, workers)
 
     # -- one step ----------------------------------------------------------------------------
 
@@ -242,6 +244,7 @@ class Trainer:
         try:
             progress = load_checkpoint(path, self.network, self.average, self.optimizers)
             self.step, self.seconds = progress["step"], progress["seconds"]
+            self._tasks = self._tasks_from(self.step)
             self.running = progress["running"]
             self.balance.usual = progress.get("usual", {})  # older checkpoints have none
         except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
