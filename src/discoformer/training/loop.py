@@ -124,8 +124,8 @@ class Trainer:
 
     def train_step(self) -> Loss:
         """Draw a task, step the optimizer, move the average; returns this rank's loss."""
-        torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
         task = next(self._tasks).to(self.device)
+        torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
         factor = schedule(self.recipe, self.step)
         for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             group["lr"] = group["initial_lr"] * factor
