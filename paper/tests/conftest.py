@@ -19,6 +19,7 @@ from discoformer_paper.harness.ledger import Rows
 from discoformer_paper.harness.problems import seed_of
 from discoformer_paper.harness.summary import Summary
 
+HOLDS = {"shown": True, "not shown": False, "undecided": None, "not tested": None}
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MIXTURE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 8}
 
@@ -106,7 +107,7 @@ def verdicts() -> Callable[..., list[bool | None]]:
 
     def find(summary: Summary, *words: str) -> list[bool | None]:
         claims = [claim for claim in summary.claims if claim.whose == "paper"]
-        return [claim.holds for claim in claims if all(word in claim.text for word in words)]
+        return [HOLDS[claim.verdict] for claim in claims if all(word in claim.text for word in words)]
 
     return find
 

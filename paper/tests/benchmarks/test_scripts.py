@@ -64,7 +64,7 @@ def test_benchmarks_run_and_resume(
 
 
 def test_the_cost_of_a_recipe_is_that_of_its_products(tmp_path: Path, load: Load) -> None:
-    """A map of width w costs 2 w^2 a point, attention 4 n w, the way back twice; the last context has none."""
+    """A map of width w costs 2 w^2 a point, attention 4 n w, the way back twice; none of the last context."""
     module = load("training_cost")
     small = ["sizes=[512,512]", "tokens=1024", "core.layers=3"]
     recipe, again = (load_recipe(module.RECIPES[0], [*small, f"recompute={on}"]) for on in ("false", "true"))

@@ -62,7 +62,7 @@ def test_runs_and_continues_where_it_stopped(
         told = experiment.summary(rows.where(method=keep), OUR_NAME)
         told.table(OUR_NAME)
         told.worse(OUR_NAME)
-        judged = [claim.evidence for claim in told.claims if claim.holds is not None]
+        judged = [claim.evidence for claim in told.claims if claim.verdict != "not tested"]
         assert not any("–" in evidence for evidence in judged), "what was not measured is open"
 
 
@@ -191,7 +191,7 @@ def test_networks_take_part_when_they_appear(
     for method in ("attention-d2", OUR_NAME):
         assert len(turned.where(method=method)) == find("equivariance").quick_seeds, "equally many trials"
     claim = find("equivariance").summary(found["equivariance"], OUR_NAME).claims[0]
-    assert claim.whose == "paper" and claim.holds
+    assert claim.whose == "paper" and claim.verdict == "shown"
 
 
 def test_quick_and_full_results_are_never_in_one_folder(

@@ -24,7 +24,7 @@ from discoformer.core.checks import DataError
 from discoformer.models.network import Network
 from discoformer.priors import Family, Laplace, LocationScaleMixture, StudentT
 from discoformer.training.adapt import adapt_path
-from discoformer_paper.harness.contestants import CORE_NAME, Contestant, rival
+from discoformer_paper.harness.contestants import Contestant, core_name, is_core, rival
 from discoformer_paper.harness.figures import Axes, Figure, curve, finish, panels, title_of
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, KDE, OURS, PUBLISHED, PUBLISHED_KDE
@@ -125,7 +125,7 @@ def run(context: Context) -> Iterator[Job]:
             for index in range(context.seeds):
                 yield from score_jobs(of, fixed, [index], 0)
                 for learner in learners:
-                    costly = learner.label.startswith(CORE_NAME)
+                    costly = is_core(learner.label)
                     alone = costly and index >= ADAPTED.get(size, context.seeds)
                     yield adapted_job(of, learner, index, (0,) if alone else steps)
 
@@ -150,12 +150,12 @@ def after_steps(rows: Rows, method: str, steps: int, other: str) -> dict[str, tu
 
 def same_samples(rows: Rows) -> Rows:
     """Of rows of one n: those of the samples that the core was adapted to, all if there are none."""
-    seeds = rows.where(method=f"{CORE_NAME}2", steps=[*STEPS[1:]]).entries("seed")
+    seeds = rows.where(method=core_name(2), steps=[*STEPS[1:]]).entries("seed")
     return rows.where(seed=seeds) if seeds else rows
 
 
 def summary(rows: Rows, ours: str) -> Summary:
-    core = f"{CORE_NAME}2"
+    core = core_name(2)
     lines = []
     mine: dict[str, tuple[float, float]] = {}
     for name, sizes in SIZES.items():
@@ -199,7 +199,7 @@ def summary(rows: Rows, ours: str) -> Summary:
 
 def figure(rows: Rows, context: Context) -> Figure:
     picture, axes = panels(2 * len(SIZES), columns=len(SIZES), width=5.2, height=3.4)
-    cells = [(model, name) for model in (f"{CORE_NAME}2", MIXTURE) for name in SIZES]
+    cells = [(model, name) for model in (core_name(2), MIXTURE) for name in SIZES]
     for panel, (model, name) in zip(axes, cells, strict=True):
         at = rows.where(setting=name)
         others = ("kde-scott",) if model != MIXTURE else (context.networks.label, "kde-scott", "gmm-diag")
@@ -230,8 +230,8 @@ def figure(rows: Rows, context: Context) -> Figure:
 def _published(panel: Axes, name: str) -> None:
     """The numbers of the paper."""
     for method, label, numbers, dashes in (
-        (CORE_NAME, "the paper, published", PUBLISHED_ERRORS[name, 0], "-"),
-        (CORE_NAME, "the paper, TTT 8, published", PUBLISHED_ERRORS.get((name, 8)), DASHES[8]),
+        (CORE, "the paper, published", PUBLISHED_ERRORS[name, 0], "-"),
+        (CORE, "the paper, TTT 8, published", PUBLISHED_ERRORS.get((name, 8)), DASHES[8]),
         ("kde", "the paper's KDE, published", PUBLISHED_KDES[name], "--"),
     ):
         if numbers is not None:

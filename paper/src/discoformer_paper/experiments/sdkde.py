@@ -23,7 +23,7 @@ from discoformer_paper.experiments.sdkde_variants import (
     jobs,
     mixtures,
 )
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.figures import Figure, curve, finish, panels, title_of
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
@@ -83,7 +83,7 @@ def summary(rows: Rows, ours: str) -> Summary:
     steeper: Cases = {}
     for mixture in rows.entries("mixture"):
         at = rows.where(mixture=mixture)
-        core = f"{CORE_NAME}{mixtures()[mixture].dim}"
+        core = core_name(mixtures()[mixture].dim)
         curves = {
             CORE: by_size(at, core, "score"),
             OURS: by_size(at, ours, "score"),
