@@ -78,6 +78,26 @@ def test_the_cost_of_a_recipe_is_that_of_its_products(tmp_path: Path, load: Load
     assert len((tmp_path / "training_cost.csv").read_text().splitlines()) == 2
 
 
+def test_rates_are_tuned_on_seeds_of_their_own(
+    tmp_path: Path, load: Load, save_attention: Callable[[int, int], Path]
+) -> None:
+    module = load("adaptation_rates")
+    assert seed_of(module.VALIDATION + 100) < seed_of(0)
+    path = save_attention(2, 0)
+    assert module.main(["--quick", "--model", str(path), "--datasets", "1", "--out", str(tmp_path)]) == 0
+    _, *lines = csv.reader((tmp_path / "adaptation_rates.csv").read_text().splitlines())
+    assert len(lines) == len(module.RATES) and [line[-1] for line in lines].count("best") == 1
+    with pytest.raises(SystemExit, match="steps are taken by one network"):
+        module.main(["--quick", "--model", "default-gmm", "--out", str(tmp_path)])
+
+
+def test_naive_memory_grows_with_the_square_of_n(tmp_path: Path, load: Load) -> None:
+    assert load("naive_memory").main(["--quick", "--out", str(tmp_path)]) == 0
+    _, first, *carried = csv.reader((tmp_path / "naive_memory.csv").read_text().splitlines())
+    assert 0.008 < float(first[2]) < 0.1, "a million pairs in the plane, four bytes each, twice"
+    assert float(carried[1][2]) / float(carried[0][2]) == pytest.approx(4, rel=0.02)
+
+
 class Refusing(KDE):
     """A rival that has been measured and must not be fitted again."""
 

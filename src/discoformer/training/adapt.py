@@ -40,9 +40,10 @@ _FOLDS = 4
 _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: what stays in cache is fastest
 
 
-def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) -> Network:
+def adapt(network: Network, context: Any, weights: Any = None, *, steps: int, **options: Any) -> Network:
     """A copy of ``network`` after ``steps`` on the loss of its core: consistency or likelihood.
 
+    Options are those of `adapt_consistency` or `adapt_likelihood`, such as ``lr``.
     A stack, such as the default model, is not a network: adapt its members and stack them again.
 
     Examples
@@ -52,10 +53,12 @@ def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) ->
     >>> adapt(load_model("mixture"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    return _last(_rule(network)(network, context, weights, steps), network)
+    return _last(_rule(network)(network, context, weights, steps, **options), network)
 
 
-def adapt_path(network: Network, context: Any, weights: Any = None, *, steps: int) -> Iterator[Network]:
+def adapt_path(
+    network: Network, context: Any, weights: Any = None, *, steps: int, **options: Any
+) -> Iterator[Network]:
     """The copies that `adapt` returns for 0, 1, ..., ``steps``, at the cost of the last one.
 
     Examples
@@ -66,7 +69,7 @@ def adapt_path(network: Network, context: Any, weights: Any = None, *, steps: in
     >>> [float(copy.fit(sample).score(sample).norm()) > 0 for copy in copies]
     [True, True, True]
     """
-    for live in _rule(network)(network, context, weights, steps):
+    for live in _rule(network)(network, context, weights, steps, **options):
         yield _finish(copy.deepcopy(live), network)
 
 
@@ -99,6 +102,7 @@ def adapt_consistency(
     *,
     steps: int = 4,
     lr: float = _CONSISTENCY_LR,
+    points: int | None = None,
 ) -> Network:
     """A copy of ``network`` after ``steps`` of test-time training on ``context``.
 
@@ -112,6 +116,8 @@ def adapt_consistency(
     weights : sample weights (..., n), optional
     steps : the paper finds 4 enough
     lr : learning rate
+    points : how many of the context's points, drawn anew at every step, the loss is taken at; by default at
+        all of them, as in the paper, which costs n^2 with a second derivative
 
     Returns
     -------
@@ -125,7 +131,7 @@ def adapt_consistency(
     >>> adapt_consistency(build_network(core, "whiten"), sample).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    return _last(_walk_consistency(network, context, weights, steps, lr), network)
+    return _last(_walk_consistency(network, context, weights, steps, lr, points), network)
 
 
 def adapt_likelihood(
@@ -160,12 +166,17 @@ def adapt_likelihood(
     return _last(_walk_likelihood(network, context, weights, steps, lr, folds), network)
 
 
-def _rule(network: Network) -> Callable[[Network, Any, Any, int], Iterator[Network]]:
+def _rule(network: Network) -> Callable[..., Iterator[Network]]:
     return _walk_consistency if isinstance(_core(network), AttentionCore) else _walk_likelihood
 
 
 def _walk_consistency(
-    network: Network, context: Any, weights: Any, steps: int, lr: float = _CONSISTENCY_LR
+    network: Network,
+    context: Any,
+    weights: Any,
+    steps: int,
+    lr: float = _CONSISTENCY_LR,
+    points: int | None = None,
 ) -> Iterator[Network]:
     """Yield the same copy before the first step and after each, while it changes."""
     if not isinstance(_core(network), AttentionCore):
@@ -177,14 +188,18 @@ def _walk_consistency(
         raise DataError("this network has one head: there are no two estimates to make consistent")
     _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)
-    points = check_context(context).detach().to(adapted.dtype)
-    mass = check_weights(weights, points)
-    points = adapted.frame.fit(points, mass).normalize(points)  # as Network does
+    if points is not None and points < 1:
+        raise DataError(f"points = {points}: give one at least")
+    sample = check_context(context).detach().to(adapted.dtype)
+    mass = check_weights(weights, sample)
+    sample = adapted.frame.fit(sample, mass).normalize(sample)  # as Network does
     optimizer = torch.optim.Adam(core.parameters(), lr=lr)
+    generator = torch.Generator().manual_seed(0)
     yield adapted
     for _ in range(steps):
         optimizer.zero_grad()
-        _backward(core, points, mass)
+        chosen = torch.randperm(sample.shape[-2], generator=generator)[:points].sort().values
+        _backward(core, sample, mass, chosen.to(sample.device))
         optimizer.step()
         yield adapted
 
@@ -249,8 +264,8 @@ def _finish(adapted: Network, network: Network) -> Network:
     return adapted
 
 
-def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> None:
-    """Accumulate the gradient of the mean loss in the parameters, a bounded number of queries at a time.
+def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None, chosen: Any = slice(None)) -> None:
+    """Accumulate the gradient of the mean loss at some of the points, a bounded number at a time.
 
     The keys and values of the context are detached, collect their gradient over the chunks, and pass it
     back through the context stream once.
@@ -264,7 +279,9 @@ def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> No
         cut = [tensor.detach().requires_grad_() for tensor in joined]
         memory = tuple(zip(cut[::2], cut[1::2], strict=True))
         rows = max(1, _CHUNK_ELEMENTS // (samples * core.config.heads * n))
-        for queries, share in zip(points.split(rows, -2), mass.split(rows, -1), strict=True):
+        some, share_of = points[..., chosen, :], mass[..., chosen]
+        share_of = share_of / share_of.sum(-1, keepdim=True)
+        for queries, share in zip(some.split(rows, -2), share_of.split(rows, -1), strict=True):
             loss = consistency_loss(core, replace(state, memory=memory), queries)
             ((share * loss).sum() / samples).backward()
         torch.autograd.backward(joined, [tensor.grad for tensor in cut])

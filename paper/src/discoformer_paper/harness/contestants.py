@@ -12,7 +12,7 @@ import hashlib
 import sys
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,6 +28,7 @@ __all__ = [
     "RIVALS",
     "Contestant",
     "Networks",
+    "adaptation_rate",
     "core_name",
     "fingerprint",
     "is_core",
@@ -36,9 +37,10 @@ __all__ = [
     "rival",
 ]
 
-NETWORKS: dict[str, dict[str, str]] = tomllib.loads(
+NETWORKS: dict[str, dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "networks.toml").read_text(encoding="utf-8")
 )
+_RATES = {int(size): rate for size, rate in NETWORKS.pop("adaptation").items()}
 CORE_SIZE = 4096  # largest n for the core, which is quadratic in n, unless an experiment says otherwise
 _CORES = ("core", "whitened")  # the second says where it differs from the first
 RIVALS = PEERS  # what a user would pick instead of a network
@@ -167,6 +169,15 @@ def network_name(kind: str, key: object) -> str:
     """What a network of `networks.toml` is called in measurements."""
     name = _listed(kind, key)
     return f"{kind}-d{key}" if name is None else model_label(name)  # nobody has the first name
+
+
+def adaptation_rate(size: int) -> float:
+    """Rate of test-time training of the paper's core for a sample of this size.
+
+    >>> adaptation_rate(128) > 0
+    True
+    """
+    return float(_RATES[max((n for n in _RATES if n <= size), default=min(_RATES))])
 
 
 def is_core(label: str) -> bool:
