@@ -41,7 +41,6 @@ def _alone(card: Card) -> str:
 
 def _row(name: str, card: Card) -> list[str]:
     parameters = sum(p.numel() for p in load_model(name).parameters())
-    priors = card.prior.values() if "members" in card.core else [card.prior]
     return [
         name,
         str(card.core.get("kind")) + _alone(card),
@@ -49,7 +48,7 @@ def _row(name: str, card: Card) -> list[str]:
         f"{parameters / 1e6:.2f}M",
         "-".join(map(str, sorted(set(card.dims)))),
         "-".join(map(str, card.sizes)),
-        " + ".join(dict.fromkeys(str(prior.get("name")) for prior in priors)),
+        str(card.prior.get("name")),
         str(card.record.get("steps", "")),
         str(card.record.get("minutes", "")),
     ]

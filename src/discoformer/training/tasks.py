@@ -32,7 +32,7 @@ class Task(NamedTuple):
     truth : exact log density (B, m) and score (B, m, d)
     own : n, or zero if the context's points are not asked for
     fresh : how many queries after the context come from the context's own distribution
-    slots, refinements, loops : run-time sizes for a mixture core, or None
+    slots, loops : run-time sizes for a unified core, or None
     axes : whether the axes count (unified core)
     """
 
@@ -42,7 +42,6 @@ class Task(NamedTuple):
     own: int
     fresh: int
     slots: int | None
-    refinements: int | None
     loops: int | None = None
     axes: bool = True
 
@@ -105,7 +104,6 @@ def draw_task(recipe: Recipe, prior: Prior, generator: torch.Generator) -> Task:
         own=size if recipe.context_queries else 0,
         fresh=fresh,
         slots=_draw(recipe.line_slots if dim == 1 and recipe.line_slots else recipe.slots, uniform()),
-        refinements=_draw(recipe.refinements, uniform()),
         loops=_draw(recipe.loops, uniform()),
         axes=uniform() >= recipe.axes_off,
     )
