@@ -9,6 +9,7 @@ import pytest
 
 from discoformer.models import registry
 from discoformer_paper.experiments import NAMES, find
+from discoformer_paper.harness.contestants import NETWORKS, ONE_VIEW
 from discoformer_paper.harness.labels import OURS
 from discoformer_paper.harness.ledger import Ledger
 from discoformer_paper.harness.provenance import RUNS, minutes_ledger, record_minutes
@@ -161,7 +162,7 @@ def test_missing_networks_are_left_out_with_one_line(
     errors = capsys.readouterr().err.splitlines()
     assert sorted(errors) == [
         f"without {name}: its weights are not installed"
-        for name in ("attention-d10", "attention-d2", "mixture")
+        for name in (NETWORKS["core"]["10"], NETWORKS["core"]["2"])
     ]
     assert "–" in (tmp_path / "results.md").read_text(encoding="utf-8")
 
@@ -176,13 +177,12 @@ def test_networks_take_part_when_they_appear(
     out = tmp_path / "results"
     for dim in (2, 10):
         registry.register(f"attention-d{dim}", save_attention(dim, 0))
-    registry.register("mixture", model_path)
     names = ("large_n", "heavy_tails", "equivariance", "landau", *PICTURES)
     assert reproduce(*names, "--quick", "--model", model_path, "--out", out) == 0
     found = {name: find(name).ledger(out).rows() for name in names}
     for rows in found.values():
         assert any(method.startswith("attention-d") for method in rows.entries("method"))
-    for method in ("attention-d2", "mixture"):
+    for method in ("attention-d2", f"{OUR_NAME}, {ONE_VIEW}"):
         at = found["heavy_tails"].where(method=method)
         before, after = (at.where(steps=steps).mean("score_mse") for steps in (0, 2))
         assert before != after, "test-time training moves the weights"

@@ -11,6 +11,7 @@ import copy
 import hashlib
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +20,16 @@ import torch
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
 from discoformer.methods import PEERS, resolve
+from discoformer.models.mixture.views import Views
 from discoformer.models.registry import list_models, read_card
 from discoformer_paper.harness.adapters import fit_density
 
 __all__ = [
     "CORE_SIZE",
     "NETWORKS",
+    "ONE_VIEW",
     "RIVALS",
+    "WITHOUT_AXES",
     "Contestant",
     "Networks",
     "adaptation_rate",
@@ -42,6 +46,7 @@ NETWORKS: dict[str, dict[str, Any]] = tomllib.loads(
 )
 _RATES = {int(size): rate for size, rate in NETWORKS.pop("adaptation").items()}
 CORE_SIZE = 4096  # largest n for the core, which is quadratic in n, unless an experiment says otherwise
+ONE_VIEW, WITHOUT_AXES = "one view", "without axes"  # our network, used in another way
 _CORES = ("core", "whitened")  # the second says where it differs from the first
 RIVALS = PEERS  # what a user would pick instead of a network
 
@@ -96,6 +101,20 @@ class Networks:
     def ours(self) -> Contestant:
         """Our network; an error if there is no such model."""
         return self._load(self.model, single=False)
+
+    def one_view(self) -> Contestant | None:
+        """Our network by one view of the sample, as it is; None if ours has no views."""
+        return self._used(ONE_VIEW, lambda views: views.network)
+
+    def without_axes(self) -> Contestant | None:
+        """The same without axes, so that it follows every affine map; None if ours has no views."""
+        return self._used(WITHOUT_AXES, lambda views: views.without_axes())
+
+    def _used(self, how: str, method: Callable[[Views], Method]) -> Contestant | None:
+        ours = self.ours()
+        if not isinstance(ours.method, Views):
+            return None
+        return Contestant(f"{ours.label}, {how}", ours.variant(how), method(ours.method))
 
     def shipped(self, name: str, *, single: bool = False) -> Contestant | None:
         """A network by name or path, in single precision if asked; None, and one line, if it is not there."""
