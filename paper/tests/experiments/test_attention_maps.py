@@ -18,8 +18,8 @@ def test_maps_are_shares_and_those_of_mixtures_are_symmetric(model_path: Path) -
     with torch.random.fork_rng():
         torch.manual_seed(0)
         core = build_network(tiny, "whiten").double().eval()
-    mixture = resolve(str(model_path)).method
-    for method, shape in ((core, (1, 2)), (mixture, (1, 1))):
+    views = resolve(str(model_path)).method
+    for method, shape in ((core, (1, 2)), (views, (1, 1)), (views.network, (1, 1))):
         found = maps.maps_of(method, sample)
         assert found.shape == (*shape, 60, 60) and maps.map_shape(method) == shape
         assert (found >= 0).all()

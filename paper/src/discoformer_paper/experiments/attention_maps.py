@@ -8,6 +8,8 @@ mean of the points that belong to it, so the map is the product of the two.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from scipy.cluster.hierarchy import leaves_list, linkage
@@ -99,7 +101,8 @@ def map_shape(method: Method) -> tuple[int, int]:
 
 
 def _through_components(mixture: StudentMixture, points: Tensor) -> Tensor:
-    single = mixture.map(lambda parameter: parameter.unsqueeze(1))  # a batch of components (M, 1, ...)
+    bare = replace(mixture, evidence=None)
+    single = bare.map(lambda parameter: parameter.unsqueeze(1))  # a batch of components (M, 1, ...)
     log_parts = single.log_density(points.expand(len(single.log_weight), -1, -1))  # (M, n)
     belongs = log_parts.softmax(0)
     of_component = belongs / belongs.sum(1, keepdim=True).clamp_min(torch.finfo(belongs.dtype).tiny)

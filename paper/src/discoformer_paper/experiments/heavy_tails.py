@@ -4,11 +4,11 @@ Independent Laplace columns of scale one and independent Student-t columns of th
 the plane, at the sample points; errors are mean squares per coordinate.  This is the reading of the
 paper's text that comes closest to its KDE numbers.  Test-time training takes 0 to 8 steps on the sample:
 of the consistency loss for the paper's core (`adapt_consistency`), and of the cross-validated likelihood
-for our network by one view, whose score is consistent by construction (`adapt_likelihood`).  The former costs n^2 with a
-second derivative: it is taken at 1024 of the points, drawn anew at every step, where there are more (the
-paper takes all), and five samples of 4096 points are adapted to.  Its rate was tuned by n on validation
-seeds (`paper/benchmarks/adaptation_rates.py`).  Test-time training is compared with none on the samples that
-the core was adapted to.
+for our network by one view, whose score is consistent by construction (`adapt_likelihood`).  The former
+costs n^2 with a second derivative: it is taken at 1024 of the points, drawn anew at every step, where there
+are more (the paper takes all), and five samples of 4096 points are adapted to.  Its rate was tuned by n on
+validation seeds (`paper/benchmarks/adaptation_rates.py`).  Test-time training is compared with none on the
+samples that the core was adapted to.
 """
 
 from __future__ import annotations
