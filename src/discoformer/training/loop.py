@@ -47,15 +47,8 @@ from discoformer.training.tasks import Task, follow_tasks
 
 __all__ = ["Trainer", "schedule"]
 
-_FREE = {
-    "name",
-    "start",
-    "steps",
-    "cycles",
-    "decay",
-    "report_dims",
-    "report_sizes",
-}  # what a resumed run may change
+# What a resumed run may change.
+_FREE = {"name", "start", "steps", "cycles", "decay", "report_dims", "report_sizes"}
 
 
 def schedule(recipe: Recipe, step: int) -> float:
