@@ -86,11 +86,13 @@ def _by_field(field: Field, sample: Tensor) -> Tensor:
         )
         parts = torch.stack([_by_field(part, sample) for part in field.parts])
         return (log_parts.softmax(0).unsqueeze(-1) * parts).sum(0)
-    if not (isinstance(field, Pushforward) and isinstance(field.base, StudentMixture)):
-        raise DataError("this model has neither attention nor components: choose a network")
-    for transform in field.transforms:
-        sample = transform.normalize(sample)
-    return _through_components(field.base, sample)
+    if isinstance(field, Pushforward):
+        for transform in field.transforms:
+            sample = transform.normalize(sample)
+        return _by_field(field.base, sample)
+    if isinstance(field, StudentMixture):
+        return _through_components(field, sample)
+    raise DataError("this model has neither attention nor components: choose a network")
 
 
 def map_shape(method: Method) -> tuple[int, int]:
