@@ -11,6 +11,7 @@ from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
 from discoformer.columns.bounds import fit_maps
+from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.margins import NormalScores
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density, as_density
@@ -18,8 +19,11 @@ from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import Pushforward, push
 from discoformer.core.transforms import ColumnMaps, SupportWarning
 from discoformer.models.mixture.student import StudentMixture
+from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.mixture.views import Views
 
-KINDS = ("plain", "wide", "bounded", "margins", "blended", "left-out", "left-out blend")
+KINDS = ("plain", "wide", "bounded", "margins", "blended", "views", "left-out", "left-out blend")
 ROWS = 240
 
 
@@ -27,6 +31,7 @@ def mixture(dim: int, count: int = 6, seed: int = 0) -> StudentMixture:
     """A mixture with components of all sorts, one of them nearly Gaussian."""
     rng = np.random.default_rng(seed)
     scale = torch.stack([random_covariance(dim, seed + k) for k in range(count)])
+    scale = 0.5 * (scale + scale.mT)  # to the last digit: the page carries the lower half
     nu = torch.tensor(np.append(rng.uniform(2.1, 30, count - 1), 5e5))
     log_weight = torch.tensor(np.log(rng.dirichlet(np.ones(count))))
     return StudentMixture(log_weight, 2 * normal(count, dim, seed=seed), scale, nu)
@@ -72,6 +77,14 @@ def blended() -> Density:
     return Blend((bounded(5), margins(6), bounded(7)), torch.tensor([0.5, 0.2, 0.3]).double().log())
 
 
+def views() -> FitRecipe:
+    """The recipe of a fit by two views with a small network, as its weights are before training."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        core = UnifiedCore(UnifiedConfig(layers=2, width=8, heads=2, slots=8))
+    return FitRecipe(Views(UnifiedNetwork(core).double(), margin_slots=12), BOUNDS)
+
+
 def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
     """A density and rows to ask it at: the sample's, and some beyond."""
     x = table()
@@ -87,6 +100,8 @@ def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
         return margins(), x
     if kind == "blended":
         return blended(), x
+    if kind == "views":
+        return as_density(views().fit(x)), x
     wide = torch.cat([x[:, :2], 2 + 0 * x[:, :1], x[:, 2:], x[:, :1] - 2 * x[:, 4:]], 1)
     bounds = [*BOUNDS[:2], BOUNDS[0], *BOUNDS[2:], BOUNDS[0]]
     with warnings.catch_warnings():
