@@ -20,7 +20,14 @@ from discoformer.views.page.folds import FEWEST, FOLDS, Folds, hold_out
 from discoformer.views.page.kinds import ColumnKind, column_kind
 from discoformer.views.page.unusual import Unusual, find_unusual
 
-__all__ = ["ColumnSummary", "Comparison", "TableSummary", "effective_dimension", "summarize"]
+__all__ = [
+    "ColumnSummary",
+    "Comparison",
+    "TableSummary",
+    "describe_columns",
+    "effective_dimension",
+    "summarize",
+]
 
 PEERS = {
     "kde-scott": "kernel density (Scott's rule)",
@@ -123,10 +130,7 @@ def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[A
             comparison = f"no rows could be held out: {problem}"
     return TableSummary(
         rows=len(table.values),
-        columns=[
-            _column(name, x, j in field.support)
-            for j, (name, x) in enumerate(zip(table.names, table.values.T, strict=True))
-        ],
+        columns=describe_columns(table, field.support),
         model=fitted.resolved.name,
         dimension=part.shape[1],
         effective_dimension=effective_dimension(part),
@@ -147,6 +151,12 @@ def effective_dimension(values: NDArray[np.float64]) -> float:
     """
     eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.corrcoef(values.T)))
     return float(eigenvalues.sum() ** 2 / (eigenvalues**2).sum())
+
+
+def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnSummary]:
+    """Every column of a table in numbers; ``support`` are those with a density."""
+    columns = enumerate(zip(table.names, table.values.T, strict=True))
+    return [_column(name, x, j in support) for j, (name, x) in columns]
 
 
 def _column(name: str, x: NDArray[np.float64], fitted: bool) -> ColumnSummary:

@@ -61,6 +61,7 @@ export function explore(root, data) {
   readout.replaceChildren(...describe(corner, null));
   watchSize(root, redraw);
   onTheme(redraw);
+  new MutationObserver(redraw).observe(root, { attributeFilter: ["data-theme"] });
   return { answers, state, corner };
 }
 
