@@ -45,7 +45,10 @@ function followHost(root) {
 function isDarkBehind(root) {
   for (let node = root.parentNode; node; node = node.parentNode ?? node.host) {
     if (!(node instanceof Element)) continue;
-    const parts = getComputedStyle(node).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [];
+    const parts =
+      getComputedStyle(node)
+        .backgroundColor.match(/[\d.]+/g)
+        ?.map(Number) ?? [];
     const [red, green, blue, opacity = 1] = parts;
     if (parts.length >= 3 && opacity > 0.5) return 0.3 * red + 0.59 * green + 0.11 * blue < 128;
   }
