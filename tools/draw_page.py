@@ -2,7 +2,7 @@
 
     python tools/draw_page.py docs/draw.html                  with the default model
     python tools/draw_page.py docs/draw.html --model WEIGHTS  with other weights of the unified network
-    python tools/draw_page.py docs/draw.html --scripts        with the weights it has: only scripts have changed
+    python tools/draw_page.py docs/draw.html --scripts        with its weights, after scripts changed
 
 The page is one file of about a megabyte, most of it weights in half precision.  The scripts are those of the
 live report and, in `tools/draw/`, the encoder; tests hold them to the answers of Python.

@@ -15,6 +15,7 @@ from discoformer.core.fields import Density, PointDensity
 from discoformer.data.files import Table
 from discoformer.views.grids import column_grid
 from discoformer.views.page.dependence import Pair, pair_information
+from discoformer.views.page.kinds import ColumnKind
 from discoformer.views.page.numbers import density_numbers, pack
 from discoformer.views.page.summary import ColumnSummary, TableSummary, describe_columns
 from discoformer.views.page.unusual import UnusualRow, density_levels
@@ -117,40 +118,46 @@ def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict
     low, high = max(grid[0], bound[0]), min(grid[-1], bound[1])
     if not high > low:
         low, high = low - 0.5, low + 0.5
-    counts, edges = np.histogram(x, _bins(x, low, high, column.kind.kind))
+    counts, edges = np.histogram(x, _bins(x, low, high, column.kind))
     return {
         "name": column.name,
-        "kind": column.kind.kind,
+        "kind": column.kind.schema.kind,
         "remarks": list(column.kind.remarks),
         "fitted": column.fitted,
         "low": float(low),
         "high": float(high),
         "bounds": [None if math.isinf(end) else end for end in bound],
         "median": column.median,
-        "whole": column.kind.kind == "whole numbers",
+        "step": column.kind.schema.step,
+        "origin": column.kind.schema.origin,
+        "few": column.kind.few,
+        "date": column.kind.date,
         "counts": counts.tolist(),
         "edges": [float(edges[0]), float(edges[-1])],
         "beyond": int(len(x) - counts.sum()),
     }
 
 
-def _bins(x: NDArray[np.float64], low: float, high: float, kind: str) -> NDArray[np.float64]:
-    """Edges of the bars of a column; around whole numbers and around few values, never at them.
+def _bins(x: NDArray[np.float64], low: float, high: float, kind: ColumnKind) -> NDArray[np.float64]:
+    """Edges of the bars of a column; around the places of a grid and around few values, never at them.
 
-    >>> _bins(np.array([1.0, 2.0, 2.0, 4.0]), 0.2, 4.1, "whole numbers").tolist()
+    >>> from discoformer.columns.schema_column import ColumnSchema
+    >>> counts = ColumnKind(ColumnSchema("a", "count", "whole numbers", step=1.0), [])
+    >>> _bins(np.array([1.0, 2.0, 2.0, 4.0]), 0.2, 4.1, counts).tolist()
     [0.5, 1.5, 2.5, 3.5, 4.5]
     """
     count = bin_count(len(x))
-    if kind == "whole numbers":
-        first, last = math.ceil(low), math.floor(high)
-        width = max(1.0, math.ceil((last - first + 1) / (2 * count)))
-        return np.arange(first - 0.5, last + width + 0.49, width)
-    if kind == "few values":
+    if kind.few:
         seen = np.unique(x[(x >= low) & (x <= high)])
         gap = float(np.diff(seen).min()) if len(seen) > 1 else high - low
         if np.ptp(seen) <= _BARS * gap:
             width = gap / 4
             return np.arange(seen[0] - width / 2, seen[-1] + width, width)
+    step, origin = kind.schema.step, kind.schema.origin
+    if step > 0:
+        first, last = math.ceil((low - origin) / step), math.floor((high - origin) / step)
+        width = max(1.0, math.ceil((last - first + 1) / (2 * count)))
+        return origin + step * np.arange(first - 0.5, last + width + 0.49, width)
     return np.linspace(low, high, count + 1)
 
 

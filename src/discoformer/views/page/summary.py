@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discoformer.api.fitting import Fitted
+from discoformer.columns.schema_column import ColumnSchema
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, as_point_density
 from discoformer.data.files import Table
@@ -89,6 +90,7 @@ class TableSummary:
     unusual : rows that stand out, the most surprising first
     pairs : of columns, the most dependent first; none if the model has no margins
     comparison : the model against kernel density, or why there is none
+    left_out : columns of the file that are no numbers
     """
 
     rows: int
@@ -99,6 +101,7 @@ class TableSummary:
     unusual: Unusual
     pairs: Sequence[Pair]
     comparison: Comparison | str
+    left_out: Sequence[ColumnSchema] = ()
 
 
 def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[Any]] = iter) -> TableSummary:
@@ -137,6 +140,7 @@ def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[A
         unusual=find_unusual(field, table.values, folds),
         pairs=pair_information(field) if isinstance(field, Density) else [],
         comparison=comparison,
+        left_out=[column for column in table.schema or () if column.use == "left out"],
     )
 
 
@@ -155,14 +159,18 @@ def effective_dimension(values: NDArray[np.float64]) -> float:
 
 def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnSummary]:
     """Every column of a table in numbers; ``support`` are those with a density."""
+    known = {str(column.name): column for column in table.schema or ()}
     columns = enumerate(zip(table.names, table.values.T, strict=True))
-    return [_column(name, x, j in support) for j, (name, x) in columns]
+    return [
+        _column(x, known.get(name, ColumnSchema(name, "continuous", "")), j in support)
+        for j, (name, x) in columns
+    ]
 
 
-def _column(name: str, x: NDArray[np.float64], fitted: bool) -> ColumnSummary:
+def _column(x: NDArray[np.float64], known: ColumnSchema, fitted: bool) -> ColumnSummary:
     least, first, median, third, largest = np.quantile(x, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
     mean, sd, distinct = float(x.mean()), float(x.std()), len(np.unique(x))
-    kind = column_kind(x)
+    name, kind = str(known.name), column_kind(x, known)
     return ColumnSummary(name, least, first, median, third, largest, mean, sd, distinct, kind, fitted)
 
 
