@@ -54,14 +54,25 @@ def read_numbers(page: str) -> dict[str, Any]:
 def draw_page(numbers: dict[str, Any]) -> str:
     """The page with the network of `network_numbers`, as HTML."""
     parts = {
-        "style": read_asset("css/base.css") + (SOURCES / "draw.css").read_text(encoding="utf-8"),
+        "style": squeeze(read_asset("css/base.css") + (SOURCES / "draw.css").read_text(encoding="utf-8")),
         "weights": script_json(numbers),
-        "script": bundle("draw.js", beside=SOURCES),
+        "script": squeeze(bundle("draw.js", beside=SOURCES)),
     }
     page = (SOURCES / "draw.html").read_text(encoding="utf-8")
     for name, text in parts.items():
         page = page.replace(f"{{{{ {name} }}}}", text)
     return page
+
+
+def squeeze(code: str) -> str:
+    """Scripts and styles without comments, in one line: who wants to read them reads the sources.
+
+    >>> squeeze("/** Why. */\\nconst a = 1; // one\\nf(a);\\n")
+    'const a = 1; f(a);'
+    """
+    code = re.sub(r"/\*.*?\*/", "", code, flags=re.DOTALL)
+    lines = (re.sub(r"(^|\s)// .*$|^//$", "", line).strip() for line in code.splitlines())
+    return " ".join(filter(None, lines))
 
 
 def unified(model: str) -> UnifiedNetwork:
