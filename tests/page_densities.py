@@ -11,7 +11,6 @@ from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
 from discoformer.columns.bounds import fit_maps
-from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.margins import NormalScores
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density, as_density
@@ -19,11 +18,8 @@ from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import Pushforward, push
 from discoformer.core.transforms import ColumnMaps, SupportWarning
 from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
-from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.mixture.views import Views
 
-KINDS = ("plain", "wide", "bounded", "margins", "blended", "views", "left-out", "left-out blend")
+KINDS = ("plain", "wide", "bounded", "margins", "blended", "left-out", "left-out blend")
 ROWS = 240
 
 
@@ -77,14 +73,6 @@ def blended() -> Density:
     return Blend((bounded(5), margins(6), bounded(7)), torch.tensor([0.5, 0.2, 0.3]).double().log())
 
 
-def views() -> FitRecipe:
-    """The recipe of a fit by two views with a small network, as its weights are before training."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        core = UnifiedCore(UnifiedConfig(layers=2, width=8, heads=2, slots=8))
-    return FitRecipe(Views(UnifiedNetwork(core).double(), margin_slots=12), BOUNDS)
-
-
 def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
     """A density and rows to ask it at: the sample's, and some beyond."""
     x = table()
@@ -100,8 +88,6 @@ def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
         return margins(), x
     if kind == "blended":
         return blended(), x
-    if kind == "views":
-        return as_density(views().fit(x)), x
     wide = torch.cat([x[:, :2], 2 + 0 * x[:, :1], x[:, 2:], x[:, :1] - 2 * x[:, 4:]], 1)
     bounds = [*BOUNDS[:2], BOUNDS[0], *BOUNDS[2:], BOUNDS[0]]
     with warnings.catch_warnings():

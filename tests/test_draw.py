@@ -21,7 +21,6 @@ from torch import Tensor
 from discoformer.core.checks import DataError
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.mixture.views import Views
 from discoformer.views.page.bundle import bundle
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -31,9 +30,8 @@ DRIVER = """
 import { readFileSync } from "node:fs";
 const TASK = JSON.parse(readFileSync(0, "utf8"));
 const network = new Network(TASK.network);
-const answers = TASK.samples.map(({ points, queries, both }) => {
-  const sample = Float64Array.from(points);
-  const density = both ? fitViews(network, sample, 2) : network.fit(sample, 2);
+const answers = TASK.samples.map(({ points, queries }) => {
+  const density = network.fit(Float64Array.from(points), 2);
   const { logDensity, score } = density.estimate(Float64Array.from(queries));
   return [Array.from(logDensity), Array.from(score)];
 });
@@ -74,22 +72,21 @@ def sample_of(size: int) -> Tensor:
 @pytest.mark.skipif(NODE is None, reason="no node on this machine: the encoder is not tested")
 @pytest.mark.parametrize("robust_start", [False, True])
 def test_network_answers_as_python_does(robust_start: bool, tmp_path: Path) -> None:
-    """Of few points (standardized) and of many (whitened), as they are and by two views."""
+    """Of few points, which are standardized, and of many, which are whitened."""
     network = make_network(robust_start=robust_start)
-    cases = [(sample_of(size), both) for size in (5, 11, 40, 150) for both in (False, True)]
+    cases = [sample_of(size) for size in (5, 11, 40, 150)]
     queries = sample_of(60)
     program = tmp_path / "encoder.mjs"
-    program.write_text(bundle("encoder.js", "views.js", beside=draw_page.SOURCES) + DRIVER, encoding="utf-8")
+    program.write_text(bundle("encoder.js", beside=draw_page.SOURCES) + DRIVER, encoding="utf-8")
     task: dict[str, Any] = {"network": draw_page.network_numbers(network), "samples": []}
-    for points, both in cases:
-        flat = {"points": points.flatten().tolist(), "queries": queries.flatten().tolist()}
-        task["samples"].append({**flat, "both": both})
+    for points in cases:
+        task["samples"].append({"points": points.flatten().tolist(), "queries": queries.flatten().tolist()})
     done = subprocess.run(
         [str(NODE), str(program)], input=json.dumps(task), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    for (points, both), (log_density, score) in zip(cases, json.loads(done.stdout), strict=True):
-        expected = (Views(network) if both else network).fit(points).estimate(queries)
+    for points, (log_density, score) in zip(cases, json.loads(done.stdout), strict=True):
+        expected = network.fit(points).estimate(queries)
         np.testing.assert_allclose(log_density, expected.log_density.detach(), rtol=1e-7, atol=1e-7)
         wanted = expected.score.detach().numpy()
         np.testing.assert_allclose(np.reshape(score, wanted.shape), wanted, rtol=1e-6, atol=1e-6)
@@ -137,7 +134,6 @@ def test_drawing_in_a_browser(browser: Browser) -> None:
     browser.settle()
     drawn = browser.ask("return drawing.count")
     assert 20 < drawn < 80
-    browser.wait("drawing.times.at(-1).both")
     assert browser.ask("return drawing.base.toDataURL()") != before
     _check_answers(browser, network)
     canvas.send_keys("\ue012\ue012 ")  # left twice, and a point
@@ -157,7 +153,7 @@ def _check_answers(browser: Browser, network: UnifiedNetwork) -> None:
         "return [drawing.points, q, Array.from(drawing.density.logDensity(Float64Array.from(q)))]"
     )
     sample, at = (torch.tensor(values, dtype=torch.float64).reshape(-1, 2) for values in (points, queries))
-    expected = Views(network).fit(sample).estimate(at).log_density
+    expected = network.fit(sample).estimate(at).log_density
     np.testing.assert_allclose(found, expected.detach(), rtol=1e-6, atol=1e-6)
 
 

@@ -209,7 +209,7 @@ def test_a_file_is_told_by_its_schema(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)
         table = read_sample(read_raw(tmp_path / "data.csv"))
-    reader = Reader(make_report(table, model="mixture"))
+    reader = Reader(make_report(table, model="default"))
     assert "1 of dates (day)" in reader.text
     assert "shift (category: 3 different texts in 80 rows)" in reader.text
     assert "customer (identifier: all different texts)" in reader.text

@@ -20,7 +20,7 @@ BOTH = np.concatenate([ROWS, -ROWS])
 def estimator() -> DiScoFormer:
     rows = ROWS.copy()
     rows[:, 1] = np.exp(rows[:, 1])
-    return DiScoFormer(model="mixture", bounds={1: (0, None)}).fit(rows)
+    return DiScoFormer(model="default", bounds={1: (0, None)}).fit(rows)
 
 
 def test_widget_carries_the_density_and_the_rows(estimator: DiScoFormer) -> None:
@@ -46,7 +46,7 @@ def test_what_cannot_be_shown_is_refused() -> None:
     with pytest.raises(DataError, match="answers at points only"):
         DiScoFormer(model="attention-d3").fit(BOTH).explore()
     with pytest.raises(DataError, match="one table at a time"):
-        DiScoFormer(model="mixture").fit(torch.tensor(BOTH).reshape(2, 80, 3)).explore()
+        DiScoFormer(model="default").fit(torch.tensor(BOTH).reshape(2, 80, 3)).explore()
 
 
 HOST = """<!doctype html><meta charset='utf-8'><title>notebook</title><style>{css}</style>

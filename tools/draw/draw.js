@@ -1,7 +1,6 @@
 // Draw points with the mouse, a finger or the keyboard; the network answers while you draw.
 //
-// While points are added the sample is fitted as it is, which takes a few dozen milliseconds; when the hand rests,
-// as the default model fits it: with the view of its margins made normal beside (views.js).
+// A fit takes a few dozen milliseconds, so there is one in every frame; when the hand rests the picture gets finer.
 
 import { onTheme, theme } from "./colours.js";
 import { element, sizeCanvas } from "./dom.js";
@@ -11,7 +10,6 @@ import { formatNumber } from "./format.js";
 import { drawArrows, drawPair } from "./panels.js";
 import { linearScale } from "./scales.js";
 import { makeDownload } from "./tables.js";
-import { fitViews } from "./views.js";
 
 const RANGE = [-4, 4];
 const MOST = 2000; // points
@@ -135,45 +133,46 @@ class Drawing {
     this.refit(true);
   }
 
-  /** Fit once in this frame, and with both views when the hand rests. */
+  /** Fit once in this frame, and draw finely when the hand rests. */
   refit(moving) {
     clearTimeout(this.timer);
-    if (moving) {
-      this.waiting ??= requestAnimationFrame(() => {
-        this.waiting = null;
-        this.fit(false);
-      });
-      this.timer = setTimeout(() => this.fit(true), PAUSE);
-    } else this.fit(true);
+    if (!moving) {
+      this.fit(CELLS.rest);
+      return;
+    }
+    this.waiting ??= requestAnimationFrame(() => {
+      this.waiting = null;
+      this.fit(CELLS.moving);
+    });
+    this.timer = setTimeout(() => this.show(CELLS.rest), PAUSE);
   }
 
-  fit(both) {
+  fit(cells) {
     const start = performance.now();
     let problem = "";
     this.density = null;
     if (this.count >= FEWEST) {
-      const sample = Float64Array.from(this.points);
       try {
-        this.density = both ? fitViews(this.network, sample, 2) : this.network.fit(sample, 2);
+        this.density = this.network.fit(Float64Array.from(this.points), 2);
       } catch (error) {
         if (!(error instanceof RangeError)) throw error;
         problem = error.message;
       }
     }
-    const spent = performance.now() - start;
-    this.times.push({ both, spent, count: this.count });
-    this.show(both ? CELLS.rest : CELLS.moving);
-    this.tell(problem, both, spent, performance.now() - start - spent);
+    const fitted = performance.now() - start;
+    this.show(cells);
+    const drawn = performance.now() - start - fitted;
+    this.times.push({ count: this.count, fitted, drawn });
+    this.tell(problem, fitted, drawn);
   }
 
-  tell(problem, both, fitted, drawn) {
+  tell(problem, fitted, drawn) {
     this.empty.hidden = this.count > 0;
     const size = `${formatNumber(this.count)} point${this.count === 1 ? "" : "s"}`;
     let text = `${size}: the network needs ${FEWEST} or more.`;
     if (problem) text = `${size}: ${problem}. Draw some beside it.`;
     else if (this.density) {
-      const what = both ? "fitted as they are and with normal margins" : "fitted as they are";
-      text = `${size}, ${what} in ${Math.round(fitted)} ms; drawn in ${Math.round(drawn)} ms.`;
+      text = `${size}, fitted in ${Math.round(fitted)} ms, drawn in ${Math.round(drawn)} ms.`;
       if (this.count >= MOST) text += " These are enough: the page takes no more.";
     }
     this.status.textContent = text;

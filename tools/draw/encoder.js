@@ -31,25 +31,24 @@ export class Network {
   /** The density of a sample (n x d, d up to 2). */
   fit(points, dim) {
     const { frame, axes } = placeSample(points, dim);
-    return new Pushforward(this.study(frame.normalize(points), dim, axes).mixture, [frame]);
+    return new Pushforward(this.study(frame.normalize(points), dim, axes), [frame]);
   }
 
-  /** The mixture of normalized points (n x d), and what its scales rest on. */
-  study(points, dim, axes, most = this.config.slots) {
+  /** The mixture of normalized points (n x d). */
+  study(points, dim, axes) {
     const { heads, loops } = this.config;
-    const count = Math.max(1, Math.min(most, Math.floor(points.length / dim / 2)));
+    const count = Math.max(1, Math.min(this.config.slots, Math.floor(points.length / dim / 2)));
     let slots = firstSlots(points, dim, axes, count, this.spread, this.config.robust_start ? COMPANY : 0);
     let latent = new Float64Array(count * this.start.length);
     for (let m = 0; m < count; m++) latent.set(this.start, m * this.start.length);
     const rounds = [...this.layers, ...Array(loops).fill(this.layers.at(-1))];
-    let [seen, decision] = [null, null];
     for (const weights of rounds) {
-      seen = seePoints(points, slots);
-      ({ latent, decision } = runLayer(weights, heads, latent, seen, slots, axes));
-      slots = nextSlots(seen, decision, slots, axes);
+      const seen = seePoints(points, slots);
+      const found = runLayer(weights, heads, latent, seen, slots, axes);
+      latent = found.latent;
+      slots = nextSlots(seen, found.decision, slots, axes);
     }
-    const mixture = new StudentMixture(slots.logWeight, slots.mean, slots.scale, slots.nu);
-    return { mixture, evidence: evidenceOf(decision, seen) };
+    return new StudentMixture(slots.logWeight, slots.mean, slots.scale, slots.nu);
   }
 }
 
@@ -196,17 +195,4 @@ function mixRows(matrix, rows, count) {
     }
   }
   return out;
-}
-
-/** What the scales rest on, for the fit without a point. */
-function evidenceOf(decision, seen) {
-  const { pseudo, inflation, gate } = decision;
-  const least = seen.share.map(share => Math.max(share * seen.total, 1));
-  return {
-    pseudo: inflation.map((_, m) => pseudo.reduce((sum, part) => sum + part[m], 0)),
-    inflation,
-    whole: gate,
-    along: gate.map((value, m) => 1 - value + pseudo[4][m] / least[m]),
-    ball: pseudo[1].map((value, m) => value / least[m]),
-  };
 }

@@ -41,7 +41,7 @@ def explore(
     --------
     >>> from discoformer import load_model
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
-    >>> widget = explore(load_model("mixture").fit(x), x, ["a", "b"], [(-np.inf, np.inf)] * 2)
+    >>> widget = explore(load_model("default").fit(x), x, ["a", "b"], [(-np.inf, np.inf)] * 2)
     >>> [column["name"] for column in widget.data["columns"]], widget.selected
     (['a', 'b'], None)
     """

@@ -1,8 +1,7 @@
 // Numbers as Python packs them (discoformer/views/page/numbers.py): doubles in base64, exact.
 
-/** The flat Float64Array of `{shape, f64}`; one that is unpacked already stays as it is. */
+/** The flat Float64Array of `{shape, f64}`. */
 export function unpack(numbers) {
-  if (numbers instanceof Float64Array) return numbers;
   const text = atob(numbers.f64);
   const bytes = new Uint8Array(text.length);
   for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
