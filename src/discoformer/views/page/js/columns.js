@@ -153,6 +153,7 @@ export class NormalScores extends ColumnMap {
     let x = 0.5 * (low + high);
     for (let k = 0; k < ROUNDS; k++) {
       const value = this.forward(x);
+      if (Math.abs(value - u) <= 4 * Number.EPSILON * (1 + Math.abs(u))) break; // what is left is rounding
       if (value < u) low = x;
       else high = x;
       const step = x - (value - u) / Math.exp(this.slope(x)[0]);
