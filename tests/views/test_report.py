@@ -23,7 +23,7 @@ from discoformer.data.reading import read_raw
 from discoformer.evaluation.held_out import held_out_log_likelihood
 from discoformer.models.registry import load_model
 from discoformer.views.page.numbers import read_density
-from discoformer.views.report import make_report
+from discoformer.views.report import STEPS, make_report
 
 RNG = np.random.default_rng(0)
 VALUES = np.column_stack([RNG.normal(size=(60, 2)), RNG.exponential(size=60), np.ones(60)])
@@ -125,7 +125,9 @@ def test_first_screen_names_planted_errors_in_words() -> None:
     first = text[: text.index("Look around")]
     for row, column in wrong.items():
         assert re.search(rf"row {row}\s*{names[column]} is", first), (row, first)
-    assert "3 rows of 600 look like errors." in first
+    told = [int(row) for row in re.findall(r"row (\d+)", first)]
+    assert set(told[:3]) == set(wrong)  # before all others, of which chance may add one
+    assert re.search(r"[34] rows of 600 look like errors\.", first)
     assert "age is 430; the other columns suggest" in first
     assert "spend depend on each other strongly" in first
 
@@ -215,6 +217,26 @@ def test_a_file_is_told_by_its_schema(tmp_path: Path) -> None:
     assert "customer (identifier: all different texts)" in reader.text
     assert re.search(r"row 40\s*day is 2031-05-01; the other columns suggest 20\d\d-\d\d-\d\d", reader.text)
     assert [column["date"] for column in reader.data["columns"]] == ["D", ""]
+
+
+def test_progress_is_one_bar_with_words() -> None:
+    seen: list[tuple[int, str]] = []
+    make_report(
+        Table(VALUES[:, :2], ("a", "b")),
+        model="kde-scott",
+        advance=lambda done=1, note="": seen.append((done, note)),
+    )
+    assert sum(done for done, _ in seen) == STEPS
+    notes = [note for _, note in seen if note]
+    assert notes[0] == "fitting 60 rows" and notes[-1] == "writing"
+    assert "comparing with kernel density (Scott's rule)" in notes
+
+
+def test_page_says_whether_the_model_is_calibrated(page: str) -> None:
+    reader = Reader(page)
+    assert re.search(r"Regions that should hold 50%, 80% and 95% of the rows hold \d+%", reader.text)
+    assert len(reader.data["calibration"]["inside"]) == 101
+    assert len(reader.data["calibration"]["margins"]) == 3
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,11 @@
 
 import { onTheme, theme } from "./colours.js";
 import { element, sizeCanvas } from "./dom.js";
-import { EXAMPLES, makeExample, normalPair } from "./examples.js";
+import { EXAMPLES, makeExample } from "./examples.js";
 import { Network } from "./encoder.js";
 import { formatNumber } from "./format.js";
 import { drawArrows, drawPair } from "./panels.js";
+import { Random } from "./random.js";
 import { linearScale } from "./scales.js";
 import { makeDownload } from "./tables.js";
 
@@ -24,6 +25,7 @@ class Drawing {
   constructor(network, root) {
     Object.assign(this, { network, root, points: [], strokes: [], density: null, scale: null });
     Object.assign(this, { arrows: true, dots: true, erasing: false, spread: 14, cursor: null, times: [] });
+    this.random = new Random(Date.now());
     this.base = element("canvas", { "aria-hidden": "true" });
     this.marks = element("canvas", {
       ...{ tabindex: "0", role: "img" },
@@ -115,7 +117,7 @@ class Drawing {
   add(px, py, spread = this.spread) {
     if (this.count >= MOST) return;
     if (this.fresh) [this.points, this.strokes, this.fresh] = [[], [0], false];
-    const [dx, dy] = normalPair(Math.random);
+    const [dx, dy] = [this.random.normal(), this.random.normal()];
     this.points.push(this.x.value(px + spread * dx), this.y.value(py + spread * dy));
     this.strokes[this.strokes.length - 1] += 2;
     this.refit(true);

@@ -1,22 +1,8 @@
 // Samples to begin with, always the same, in a window from -4 to 4.
 
-/** Numbers between 0 and 1 that repeat from a seed. */
-function makeRandom(seed) {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return (state + 0.5) / 2 ** 32;
-  };
-}
+import { Random } from "./random.js";
 
 const POINTS = 240;
-
-/** Two numbers of a standard normal law. */
-export function normalPair(random) {
-  const radius = Math.sqrt(-2 * Math.log(random()));
-  const angle = 2 * Math.PI * random();
-  return [radius * Math.cos(angle), radius * Math.sin(angle)];
-}
 
 const SHAPES = {
   clusters: ([a, b], k) =>
@@ -47,8 +33,9 @@ export const EXAMPLES = Object.keys(SHAPES);
 
 /** The points (n x 2) of an example. */
 export function makeExample(name) {
-  const random = makeRandom(7);
+  const random = new Random(7);
   const points = [];
-  for (let k = 0; k < POINTS; k++) points.push(...SHAPES[name](normalPair(random), k, random()));
+  for (let k = 0; k < POINTS; k++)
+    points.push(...SHAPES[name]([random.normal(), random.normal()], k, random.uniform()));
   return points;
 }

@@ -233,6 +233,26 @@ def test_tables_sort_and_can_be_taken_home(browser: Browser, wine: tuple[str, Ta
     assert [float(value) for value in first[5:]] == wine[1].values[int(first[0])].tolist()
 
 
+def test_real_rows_stand_beside_synthetic_ones(browser: Browser, wine: tuple[str, Table]) -> None:
+    """They follow the sliders, change when drawn again, and can be taken home."""
+    browser.open(wine[0])
+    columns = len(wine[1].names)
+    drawn = np.reshape(browser.ask("return Array.from(discoformer.synthetic.made.rows)"), (-1, columns))
+    assert len(drawn) == len(wine[1].values)
+    spread = wine[1].values.std(0)
+    assert np.abs((drawn.mean(0) - wine[1].values.mean(0)) / spread).max() < 0.5
+    picture = "return document.querySelectorAll('#synthetic canvas[role=img]')[1].toDataURL()"
+    before = browser.ask(picture)
+    browser.ask("discoformer.synthetic.again()")
+    assert browser.ask(picture) != before
+    browser.ask("discoformer.state.set({given: new Map([[12, 700]]), moving: false})")
+    browser.wait("document.querySelector('#synthetic p').textContent.includes('proline = 700')")
+    given = np.reshape(browser.ask("return Array.from(discoformer.synthetic.made.rows)"), (-1, columns))
+    assert set(given[:, 12]) == {700.0}
+    assert browser.ask("return document.querySelector('#calibration canvas').width") > 200
+    assert browser.complaints() == []
+
+
 def test_arrows_of_the_score_can_be_shown(browser: Browser, wine: tuple[str, Table]) -> None:
     browser.open(wine[0])
     browser.settle()

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discoformer.columns.schema_column import Kind
+from discoformer.views.page.calibration import Calibration
 from discoformer.views.page.dependence import Pair
 from discoformer.views.page.kinds import date_text
 from discoformer.views.page.summary import ColumnSummary, Comparison, TableSummary
 from discoformer.views.page.unusual import UnusualRow
 
-__all__ = ["Moment", "Name", "Piece", "Point", "Words", "about", "cell", "headline"]
+__all__ = ["Moment", "Name", "Piece", "Point", "Words", "about", "calibrated", "cell", "headline"]
 
 _LISTED = 5  # rows that are told one by one
 _NAMED = 6  # columns named in a list, before it says how many more
+_REGIONS = (0.5, 0.8, 0.95)  # whose calibration is told
 _STRONG, _SOME, _WEAK = 0.6, 0.3, 0.2  # correlations that are told as such
 
 
@@ -198,6 +200,21 @@ def _verdict(comparison: Comparison) -> Point:
     if not ahead and (gap > 2 * error or wins < 0.5 - half):
         return Point("model", [f"Take details with care: {peer} fits this table better."], body)
     return Point("model", [f"The model fits as well as {peer}."], body)
+
+
+def calibrated(found: Calibration) -> Words:
+    """Whether regions hold what they should, in a sentence or two."""
+    words: Words = ["Regions that should hold "]
+    for k, share in enumerate(_REGIONS):
+        words += ["" if k == 0 else " and " if k == len(_REGIONS) - 1 else ", ", f"{share:.0%}"]
+    words.append(" of the rows hold ")
+    for k, share in enumerate(_REGIONS):
+        words += ["" if k == 0 else " and " if k == len(_REGIONS) - 1 else ", ", f"{found.held(share):.0%}"]
+    words.append(" of those the fit had not seen. ")
+    if abs(found.gap) <= found.band:
+        return [*words, "That is as near as chance lets it be."]
+    sure = "The model is too sure of itself" if found.gap < 0 else "The model is too careful"
+    return [*words, f"{sure}: by chance they would differ by less than {found.band:.0%}."]
 
 
 def about(value: float) -> float:

@@ -46,6 +46,13 @@ def page_data(
         named=named,
     )
     data["unusual"] = [_row(row) for row in summary.unusual.rows]
+    if (found := summary.calibration) is not None:
+        data["calibration"] = {
+            "shares": found.shares.tolist(),
+            "inside": found.inside.tolist(),
+            "margins": found.margins.round(4).tolist(),
+            "band": found.band,
+        }
     data["pairs"] = [[pair.first, pair.second, pair.nats, pair.correlation] for pair in summary.pairs]
     return data
 

@@ -179,7 +179,7 @@ def _expected(field: PointDensity, row: NDArray[np.float64], column: int) -> Exp
 
 
 @torch.no_grad()
-def density_levels(field: Density, seed: int = 0) -> NDArray[np.float64]:
+def density_levels(field: Density, seed: int = 0, draws: int = _DRAWS) -> NDArray[np.float64]:
     """Quantiles of the log density at draws, at evenly spaced shares: where levels are read.
 
     >>> from discoformer import KDE
@@ -187,6 +187,6 @@ def density_levels(field: Density, seed: int = 0) -> NDArray[np.float64]:
     >>> len(levels), bool((np.diff(levels) >= 0).all())
     (401, True)
     """
-    draws = field.sample(_DRAWS, torch.Generator().manual_seed(seed))
-    log_density = field.log_density(draws).cpu().numpy()
+    points = field.sample(draws, torch.Generator().manual_seed(seed))
+    log_density = field.log_density(points).cpu().numpy()
     return np.asarray(np.quantile(log_density, np.linspace(0, 1, _TABLE)))

@@ -152,6 +152,26 @@ export class StudentMixture {
     return out;
   }
 
+  /** Rows (count x d) drawn at random. */
+  sample(count, random) {
+    const { dim, mean, nu } = this;
+    const root = Float64Array.from(this.scale);
+    for (let m = 0; m < this.count; m++) cholesky(root, dim, m * dim * dim);
+    const weights = this.logWeight.map(Math.exp);
+    const noise = new Float64Array(dim);
+    const out = new Float64Array(count * dim);
+    for (let p = 0; p < count; p++) {
+      const m = random.choose(weights);
+      const stretch = Math.sqrt(nu[m] / 2 / random.gamma(nu[m] / 2));
+      for (let j = 0; j < dim; j++) noise[j] = random.normal() * stretch;
+      for (let i = 0; i < dim; i++) {
+        out[p * dim + i] = mean[m * dim + i];
+        for (let j = 0; j <= i; j++) out[p * dim + i] += root[(m * dim + i) * dim + j] * noise[j];
+      }
+    }
+    return out;
+  }
+
   /** The law of some of the columns, in the order given. */
   marginal(columns) {
     const { count, dim } = this;
