@@ -28,7 +28,7 @@ def found(spread: float) -> Calibration:
 
 
 @pytest.mark.parametrize(
-    ("spread", "words"), [(1.0, "as near as chance"), (0.7, "too sure of itself"), (1.4, "too careful")]
+    ("spread", "words"), [(1.0, "Chance alone"), (0.7, "too sure of itself"), (1.4, "too careful")]
 )
 def test_words_follow_the_law(spread: float, words: str) -> None:
     """Of a normal law in two columns the region of share s is a ball of squared radius -2 log(1 - s)."""

@@ -212,7 +212,7 @@ def calibrated(found: Calibration) -> Words:
         words += ["" if k == 0 else " and " if k == len(_REGIONS) - 1 else ", ", f"{found.held(share):.0%}"]
     words.append(" of those the fit had not seen. ")
     if abs(found.gap) <= found.band:
-        return [*words, "That is as near as chance lets it be."]
+        return [*words, "Chance alone could make such a difference."]
     sure = "The model is too sure of itself" if found.gap < 0 else "The model is too careful"
     return [*words, f"{sure}: by chance they would differ by less than {found.band:.0%}."]
 

@@ -5,7 +5,7 @@ import { element, sizeCanvas } from "./dom.js";
 import { formatShare } from "./format.js";
 import { linearScale } from "./scales.js";
 
-const PLOT = { width: 260, height: 260, left: 44, bottom: 34, top: 8, right: 12 };
+const PLOT = { width: 260, height: 260, left: 44, bottom: 34, top: 8, right: 20 };
 const MARKS = [0, 0.25, 0.5, 0.75, 1];
 
 /**

@@ -48,8 +48,12 @@ export function makeSynthetic(root, explorer) {
   root.replaceChildren(
     words,
     element("div.twins", {}, ...pictures.map(({ node }) => node)),
-    element("div.buttons", {}, element("button", { type: "button", click: again }, "draw again")),
-    makeDownload("synthetic", cells),
+    element(
+      "div.buttons",
+      {},
+      element("button", { type: "button", click: again }, "draw again"),
+      makeDownload("synthetic", cells, `download ${formatNumber(TAKEN_HOME)} drawn rows`),
+    ),
   );
   let timer = null;
   state.listen((values, changed) => {
