@@ -120,5 +120,6 @@ function tell(answers, [first, second], count, given) {
     return `${answers.columns[c].name} = ${formatValue(answers.columns[c], value)}`;
   });
   const where = held.length ? `; those drawn are given ${held.join(", ")}` : "";
-  return `${names}: ${formatNumber(count)} of each${where}. If you can tell left from right, the model misses something.`;
+  const what = `${names}: ${formatNumber(count)} of each${where}.`;
+  return `${what} If you can tell left from right, the model misses something.`;
 }
