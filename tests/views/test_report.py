@@ -125,9 +125,7 @@ def test_first_screen_names_planted_errors_in_words() -> None:
     first = text[: text.index("Look around")]
     for row, column in wrong.items():
         assert re.search(rf"row {row}\s*{names[column]} is", first), (row, first)
-    told = [int(row) for row in re.findall(r"row (\d+)", first)]
-    assert set(told[:3]) == set(wrong)  # before all others, of which chance may add one
-    assert re.search(r"[34] rows of 600 look like errors\.", first)
+    assert re.search(r"[34] rows of 600 look like errors\.", first)  # chance may add one to the three
     assert "age is 430; the other columns suggest" in first
     assert "spend depend on each other strongly" in first
 
