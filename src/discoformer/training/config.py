@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
+from discoformer.training.recipes import find_recipe
 
 require("pydantic", "train", "training")
 
@@ -173,14 +174,16 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
 
 
 def load_recipe(path: str | Path) -> Recipe:
-    """Read a recipe from a YAML file."""
+    """Read a recipe from a YAML file, or one that ships with the package by its name.
+
+    >>> load_recipe("attention-d2").core["kind"]
+    'attention'
+    """
     require("yaml", "train", "reading a recipe")
     import yaml
 
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"no recipe at {path}: see the configs folder for examples") from None
+        values = yaml.safe_load(find_recipe(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
