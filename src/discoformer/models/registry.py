@@ -156,13 +156,22 @@ def _range(pair: list[int]) -> tuple[int, int]:
     return low, high
 
 
-def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> Network | Stack:
+def load_model(
+    name: str | Path = "default",
+    dtype: torch.dtype = torch.float64,
+    *,
+    device: str | torch.device | None = None,
+    trainable: bool = False,
+) -> Network | Stack:
     """Load a shipped model by name, or weights by path, ready for inference.
 
     Parameters
     ----------
     name : a name of `list_models`, "default", or a path to a safetensors file
     dtype : floating type of weights and arithmetic; double precision unless asked otherwise
+    device : where the weights live; samples and queries have to be there, too
+    trainable : whether the weights require gradients; a loaded network is frozen otherwise.
+        `discoformer.training.finetune` trains a copy for you.
 
     Examples
     --------
@@ -170,6 +179,14 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
     >>> model.frame_name, model.dtype
     ('whiten', torch.float64)
     """
+    model = _find(name, dtype).requires_grad_(trainable)
+    try:
+        return model if device is None else model.to(device)
+    except (RuntimeError, AssertionError) as error:  # the latter from a torch that was built without it
+        raise DataError(f"device {str(device)!r} cannot be used: {str(error).splitlines()[0]}") from None
+
+
+def _find(name: str | Path, dtype: torch.dtype) -> Network | Stack:
     registry = _registry()
     key = str(name)
     entry = registry.get(key)
@@ -214,9 +231,7 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
             f"{path} does not fit its own header: {str(error).splitlines()[-1].strip()}"
         ) from None
     network.to(dtype)
-    network.eval()
-    network.requires_grad_(False)
-    return network
+    return network.eval()
 
 
 def list_models() -> dict[str, Card]:
