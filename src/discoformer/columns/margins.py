@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from discoformer.core.tracing import holds
 from discoformer.core.transforms import ColumnMap
 
 __all__ = ["NormalScores", "log_ndtr_inverse"]
@@ -116,21 +117,30 @@ class NormalScores(ColumnMap):
         left = lower < upper
         tail = torch.where(left, lower, upper)
         score = torch.special.ndtri(tail.clamp_min(_LEAST))
-        if bool((tail < _LEAST).any()):
+        if holds(tail < _LEAST) is not False:
             outward = torch.where(left.unsqueeze(-1), z, -z)
-            log_tail = (self.log_weight + torch.special.log_ndtr(outward)).logsumexp(-1)
+            log_tail = (self.log_weight + _log_ndtr(outward)).logsumexp(-1)
             score = torch.where(tail < _LEAST, log_ndtr_inverse(log_tail.clamp_max(math.log(_LEAST))), score)
         return torch.where(left, score, -score)
+
+
+def _log_ndtr(z: Tensor) -> Tensor:
+    """log Phi(z), from functions that `torch.func.vmap` knows, as it does not know torch's own."""
+    low = z < 0
+    below, above = torch.where(low, z, -1.0), torch.where(low, 0.0, z)
+    tail = torch.special.erfcx(-below * math.sqrt(0.5)).log() - 0.5 * below.square()
+    return torch.where(low, tail, torch.erfc(-above * math.sqrt(0.5)).log()) - math.log(2)
 
 
 def log_ndtr_inverse(log_share: Tensor) -> Tensor:
     """z with log Phi(z) = ``log_share``, far out in the tail: Newton steps from the leading term.
 
-    >>> log_ndtr_inverse(torch.special.log_ndtr(torch.tensor([-40.0, -60.0], dtype=torch.float64))).tolist()
+    >>> log_share = torch.special.log_ndtr(torch.tensor([-40.0, -60.0], dtype=torch.float64))
+    >>> log_ndtr_inverse(log_share).round(decimals=9).tolist()
     [-40.0, -60.0]
     """
     z = -(-2 * log_share).sqrt()
     for _ in range(4):
-        value = torch.special.log_ndtr(z)
+        value = _log_ndtr(z)
         z = z - (value - log_share) * (value + 0.5 * z.square() + _LOG_ROOT).exp()
     return z

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_context, check_points, check_weights
+from discoformer.core.tracing import holds
 
 __all__ = ["Density", "Estimate", "Field", "Method", "PointDensity", "as_density", "as_point_density"]
 
@@ -158,6 +159,13 @@ class Method(ABC):
         points = check_context(context)
         return self._fit(points, check_weights(weights, points))
 
+    def pads_from(self, dim: int) -> int | None:
+        """Rows from which on copies of rows, without weight, change no answer; None if there are none such.
+
+        Samples of different sizes are then digested in one batch.
+        """
+        return None
+
     def for_few_rows(self) -> Method:
         """The method to use instead when a sample has few rows per column; this one unless it says else."""
         return self
@@ -195,7 +203,7 @@ def as_points(queries: Any, dim: int) -> Tensor:
 
 def _refuse_lost(points: Tensor, lost: Tensor) -> None:
     """Raise `DataError` if a number is lost (..., m): not finite to begin with, or too far to answer at."""
-    if bool(lost.any()):
+    if holds(lost):
         check_points(points, "queries")
         row = int(lost.nonzero()[0, -1])
         raise DataError(

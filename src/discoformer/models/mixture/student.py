@@ -14,6 +14,7 @@ from discoformer.core.checks import check_points
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
 from discoformer.core.threads import ordered_map
+from discoformer.core.tracing import traced
 from discoformer.models.mixture.lift import least_logit, lift, natural_parameters, weight_and_log
 from discoformer.models.mixture.slots import make_slots, student_log_density
 
@@ -82,7 +83,7 @@ class StudentMixture(Density):
             return (total.log() + top).squeeze(-2), score.mT
 
         chunks = queries.split(rows, -2)
-        tracked = torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
+        tracked = traced() or torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
         parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
         log_densities, scores = zip(*parts, strict=True)
         return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
@@ -93,13 +94,18 @@ class StudentMixture(Density):
         kept: tuple[Tensor, Tensor, Tensor, Tensor] | None = self.__dict__.get("_kept")
         if kept is not None:
             return kept
+        if torch.compiler.is_compiling():
+            return self._make_readout()
         with torch.inference_mode(False) if not self.mean.is_inference() else nullcontext():
-            slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
-            heavy = (1 + self.dim / self.nu)[..., None, None]  # u = heavy / w
-            found = (*slots.keys, (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT)
+            found = self._make_readout()
         if not any(t.requires_grad or t.is_inference() for t in found):  # a graph must not be kept
             self.__dict__["_kept"] = found
         return found
+
+    def _make_readout(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
+        heavy = (1 + self.dim / self.nu)[..., None, None]  # u = heavy / w
+        return *slots.keys, (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT
 
     def __getstate__(self) -> dict[str, Tensor]:
         return {item.name: getattr(self, item.name) for item in fields(self)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from discoformer.columns.support import rows_suffice
+from discoformer.columns.support import ROWS_PER_COLUMN, rows_suffice
 from discoformer.core.checks import check_untracked
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
@@ -48,6 +48,10 @@ class UnifiedNetwork(Network, StreamingMethod):
     def for_few_rows(self) -> UnifiedNetwork:
         """Itself: it sees how many rows there are."""
         return self
+
+    def pads_from(self, dim: int) -> int:
+        """Twice the slots, whose number follows the rows below that; and enough rows for a covariance."""
+        return max(2 * int(self.core.config.slots), ROWS_PER_COLUMN * dim)
 
     def place(
         self, context: Tensor, weights: Tensor | None = None, *, axes: bool | None = None

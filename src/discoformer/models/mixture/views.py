@@ -47,6 +47,10 @@ class Views(TorchMethod):
         """Itself: the network sees how many rows there are."""
         return self
 
+    def pads_from(self, dim: int) -> int:
+        """As the network; margins have more slots."""
+        return max(2 * self.margin_slots, self.network.pads_from(dim))
+
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         check_untracked(weights)
         if torch.is_grad_enabled() and context.requires_grad:
