@@ -139,6 +139,8 @@ class StudentMixture(Density):
     def conditional(self, columns: Sequence[int], values: Any) -> StudentMixture:
         """The law of the other columns, in their order, given ``values`` (..., k) of ``columns``.
 
+        With more leading dimensions in the values than in the mixture, a batch of laws, one for each.
+
         Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with
         the distance of the values; the weights move to the components that explain the values.
         """
@@ -150,15 +152,18 @@ class StudentMixture(Density):
         offset = values.unsqueeze(-2) - known.mean  # (..., M, k)
         cross = self.scale[..., rest[:, None], given]  # (..., M, e, k)
         factor = torch.linalg.cholesky(known.scale)
-        solved = torch.cholesky_solve(torch.cat([offset.unsqueeze(-1), cross.mT], -1), factor)
-        distance = (offset * solved[..., 0]).sum(-1)
-        mean = self.mean[..., rest] + (cross @ solved[..., :1]).squeeze(-1)
-        shrunk = self.scale[..., rest[:, None], rest] - cross @ solved[..., 1:]
+        pull = torch.cholesky_solve(offset.unsqueeze(-1), factor)
+        distance = (offset * pull.squeeze(-1)).sum(-1)
+        mean = self.mean[..., rest] + (cross @ pull).squeeze(-1)
+        shrunk = self.scale[..., rest[:, None], rest] - cross @ torch.cholesky_solve(cross.mT, factor)
         growth = (self.nu + distance) / (self.nu + size)
         log_peak = natural_parameters(known.mean, known.scale).log_peak
         log_weight = self.log_weight + student_log_density(distance, log_peak, self.nu, size)
         return StudentMixture(
-            torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, self.nu + size
+            torch.log_softmax(log_weight, -1),
+            mean,
+            growth[..., None, None] * shrunk,
+            (self.nu + size).expand(growth.shape),
         )
 
     def cdf(self, queries: Any) -> Tensor:
