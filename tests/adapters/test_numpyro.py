@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers import gmm_sample
+import torch
+from helpers import F64, normal
 
 from discoformer.adapters import to_numpyro
 from discoformer.models.registry import load_model
 
-SAMPLE = gmm_sample(150, 2)
+SAMPLE = normal(200, 2) @ torch.tensor([[1.0, 0.5], [0.0, 0.3]], dtype=F64)
 FIELD = load_model("mixture").fit(SAMPLE)
 
 

@@ -118,7 +118,7 @@ class DiScoFormerRegressor(BaseProbaRegressor):  # type: ignore[misc]
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Models for skpro's own checks."""
-        return [{"model": "mixture"}, {"model": "kde-scott"}]
+        return [{"model": "mixture"}, {"model": "mixture-gmm"}]
 
 
 def _column(values: Any) -> torch.Tensor:
