@@ -30,7 +30,7 @@ from discoformer.functionals.splits import shuffled
 __all__ = ["Evidence", "evidence", "savage_dickey"]
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # shares of the fitted mass that may be kept
-_DRAWS = 50_000  # to know how much of the fitted density a cut keeps
+_DRAWS = 10_000  # to know how much of the fitted density a cut keeps
 _FOLDS = 5
 
 

@@ -55,28 +55,47 @@ class NormalScores(ColumnMap):
 
     def inverse(self, u: Tensor) -> Tensor:
         """By Newton steps kept inside a bracket: the same quantile of every component holds that of all."""
+        if self.mean.ndim > 1:  # a batch of maps: all points to the last round
+            return self._newton(u)[0]
+        x, left = torch.empty_like(u).flatten(), u.flatten()
+        places, rounds = torch.arange(len(left), device=u.device), 8
+        while len(places):  # those that are there need not wait for those that are not
+            found, settled = self._newton(left, rounds)
+            x[places] = found
+            settled = settled | (rounds >= _ROUNDS)
+            places, left, rounds = places[~settled], left[~settled], min(3 * rounds, _ROUNDS)
+        return x.reshape(u.shape)
+
+    def _newton(self, u: Tensor, rounds: int = _ROUNDS) -> tuple[Tensor, Tensor]:
+        """Where the map is u (..., m), and which have settled: nothing but rounding moves them."""
         ends = self.mean + self.scale * self._back(u.unsqueeze(-1))
         low, high = ends.amin(-1), ends.amax(-1)
-        x = 0.5 * (low + high)
-        for _ in range(_ROUNDS):
-            value = self.forward(x)
+        x, tiny = 0.5 * (low + high), 4 * torch.finfo(u.dtype).eps
+        for _ in range(rounds):
+            z, log_slope, _ = self._standard(x)
+            value = self._scores(z)
             below = value < u
             low, high = torch.where(below, x, low), torch.where(below, high, x)
-            slope = self.log_derivative(x)[0].exp()
-            step = x - (value - u) / slope
+            slope = self._log_density(z, log_slope)[0] + 0.5 * value.square()
+            step = x - (value - u) * (-slope).exp()
             inside = (step > low) & (step < high) & step.isfinite()
             new = torch.where(inside, step, 0.5 * (low + high))
-            moved = (new - x).abs() > 4 * torch.finfo(x.dtype).eps * x.abs()
-            x = new
-            if not bool(moved.any()):
+            close = (value - u).abs() <= tiny * (1 + u.abs())
+            settled = close | ((new - x).abs() <= tiny * x.abs())
+            x = torch.where(close, x, new)
+            if bool(settled.all()):
                 break
-        return x
+        return x, settled
+
+    def _log_density(self, z: Tensor, log_slope: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the mixture (...), but for its constant, and the terms (..., M) it sums."""
+        terms = self.log_weight - 0.5 * z.square() + log_slope
+        return terms.logsumexp(-1), terms
 
     def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
         z, log_slope, bend = self._standard(x)
         u = self._scores(z)
-        terms = self.log_weight - 0.5 * z.square() + log_slope  # of the density, but for its constant
-        log_density = terms.logsumexp(-1)
+        log_density, terms = self._log_density(z, log_slope)
         share = (terms - log_density.unsqueeze(-1)).exp()
         score = (share * (bend - z * log_slope.exp())).sum(-1)  # the derivative of log_density
         log_derivative = log_density + 0.5 * u.square()
