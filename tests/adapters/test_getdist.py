@@ -9,7 +9,7 @@ from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
 
 pytest.importorskip("getdist")
-FIELD = load_model("mixture").fit(gmm_sample(150, 2))
+FIELD = load_model("default").fit(gmm_sample(150, 2))
 
 
 def test_samples_have_the_moments_and_the_log_density() -> None:

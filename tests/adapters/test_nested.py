@@ -11,7 +11,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import as_density
 from discoformer.models.registry import load_model
 
-FIELD = as_density(load_model("mixture").fit(gmm_sample(150, 2)))
+FIELD = as_density(load_model("default").fit(gmm_sample(150, 2)))
 
 
 def test_the_cube_becomes_the_density() -> None:

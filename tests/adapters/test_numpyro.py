@@ -9,7 +9,7 @@ from discoformer.adapters import to_numpyro
 from discoformer.models.registry import load_model
 
 SAMPLE = normal(200, 2) @ torch.tensor([[1.0, 0.5], [0.0, 0.3]], dtype=F64)
-FIELD = load_model("mixture").fit(SAMPLE)
+FIELD = load_model("default").fit(SAMPLE)
 
 
 @pytest.mark.slow

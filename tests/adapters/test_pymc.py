@@ -8,7 +8,7 @@ from discoformer.models.registry import load_model
 
 MIX = np.array([[1.0, 0.5], [0.0, 0.3]])
 SAMPLE = np.random.default_rng(0).normal(size=(300, 2)) @ MIX
-FIELD = load_model("mixture").fit(SAMPLE)
+FIELD = load_model("default").fit(SAMPLE)
 
 
 @pytest.mark.slow

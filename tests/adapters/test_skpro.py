@@ -24,7 +24,7 @@ def test_all_rows_in_one_batch_are_the_conditionals_of_one_at_a_time() -> None:
     x = rng.normal(size=(200, 2))
     y = x @ [1.0, -0.5] + 0.3 * rng.normal(size=200)
     X, target = pd.DataFrame(x, columns=["a", "b"]), pd.DataFrame({"y": y})
-    fitted = DiScoFormerRegressor("mixture").fit(X, target)
+    fitted = DiScoFormerRegressor("default").fit(X, target)
     law = fitted.predict_proba(X[:4])
     for row in range(4):
         one = fitted.density_.conditional([0, 1], x[row])

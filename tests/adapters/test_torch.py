@@ -10,11 +10,11 @@ from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
 
 SAMPLE = gmm_sample(200, 2)
-FIELD = load_model("mixture").fit(SAMPLE)
+FIELD = load_model("default").fit(SAMPLE)
 
 
 def test_log_prob_has_the_score_as_gradient_in_any_shape() -> None:
-    law = to_torch(DiScoFormer(model="mixture").fit(SAMPLE))
+    law = to_torch(DiScoFormer(model="default").fit(SAMPLE))
     assert isinstance(law, torch.distributions.Distribution)
     value = SAMPLE[:12].reshape(3, 4, 2).clone().requires_grad_()
     log_prob = law.log_prob(value)
@@ -48,8 +48,8 @@ def test_one_column_has_quantiles() -> None:
 
 def test_batches_and_other_things_are_refused() -> None:
     with pytest.raises(DataError, match="a batch"):
-        to_torch(load_model("mixture").fit(SAMPLE.reshape(2, 100, 2)))
+        to_torch(load_model("default").fit(SAMPLE.reshape(2, 100, 2)))
     with pytest.raises(DataError, match="no density: fit"):
-        to_torch("mixture")
+        to_torch("default")
     with pytest.raises(DataError, match="answers at points only"):
         to_torch(load_model("attention-d2").fit(SAMPLE))

@@ -15,7 +15,7 @@ from discoformer.methods import Resolved
 from discoformer.models.mixture.views import Views
 from discoformer.models.registry import build_network
 
-UNIFIED = {"kind": "unified", "layers": 2, "width": 8, "heads": 2, "slots": 8, "loops": 1}
+UNIFIED = {"kind": "unified", "layers": 2, "width": 8, "heads": 2, "slots": 8, "loops": 1, "margin_slots": 8}
 SIZES = (20, 40, 60, 60, 41, 200, 17)
 
 
@@ -24,7 +24,7 @@ def _network() -> Method:
     return build_network(UNIFIED, "whiten").double().eval().requires_grad_(False)
 
 
-@pytest.mark.parametrize("model", [_network(), Views(_network(), margin_slots=16), "kde-scott"])
+@pytest.mark.parametrize("model", [_network(), Views(_network()), "kde-scott"])
 def test_a_list_gives_what_one_at_a_time_gives(model: Method | str) -> None:
     samples = [gmm_sample(n, 2, seed) for seed, n in enumerate(SIZES)]
     queries = [gmm_sample(3 + n // 20, 2, seed + 50) for seed, n in enumerate(SIZES)]

@@ -21,8 +21,8 @@ QUERIES = torch.cat([SAMPLE[:6], 40 * SAMPLE[:3]])  # near, and where margins ar
 def _densities() -> dict[str, Density]:
     torch.manual_seed(0)
     core = {"kind": "unified", "layers": 2, "width": 8, "heads": 2, "slots": 8, "loops": 1}
-    views = Views(build_network(core, "whiten").double().eval().requires_grad_(False), margin_slots=8)
-    pushed = as_density(load_model("mixture").fit(SAMPLE))
+    views = Views(build_network(core, "whiten").double().eval().requires_grad_(False))
+    pushed = as_density(load_model("default").network.fit(SAMPLE))
     assert isinstance(pushed, Pushforward)
     assert isinstance(pushed.base, StudentMixture)
     blend = as_density(views.fit(SAMPLE))

@@ -52,10 +52,10 @@ def test_minutes_end_it() -> None:
 @pytest.mark.parametrize(
     ("model", "data", "options", "message"),
     [
-        ("mixture", torch.zeros(5, 2), {}, "at least 20 are needed"),
-        ("mixture", torch.zeros(2, 30, 2), {}, "more than two dimensions"),
-        ("mixture", gmm_sample(60, 2), {"minutes": 0.0}, "give positive numbers"),
-        ("mixture", gmm_sample(60, 2), {"steps": 0}, "give positive numbers"),
+        ("default", torch.zeros(5, 2), {}, "at least 20 are needed"),
+        ("default", torch.zeros(2, 30, 2), {}, "more than two dimensions"),
+        ("default", gmm_sample(60, 2), {"minutes": 0.0}, "give positive numbers"),
+        ("default", gmm_sample(60, 2), {"steps": 0}, "give positive numbers"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(
@@ -66,13 +66,13 @@ def test_what_cannot_be_trained_on_is_refused(
 
 
 def test_loading_for_training_and_on_a_device() -> None:
-    frozen = load_model("mixture")
-    free = load_model("mixture", torch.float32, device="cpu", trainable=True)
+    frozen = load_model("default")
+    free = load_model("default", torch.float32, device="cpu", trainable=True)
     assert not any(p.requires_grad for p in frozen.parameters())
     assert all(p.requires_grad and p.dtype == torch.float32 for p in free.parameters())
-    assert next(load_model("mixture", device="meta").parameters()).device.type == "meta"
+    assert next(load_model("default", device="meta").parameters()).device.type == "meta"
     with pytest.raises(DataError, match="device 'cuda:9' cannot be used"):
-        load_model("mixture", device="cuda:9")
+        load_model("default", device="cuda:9")
     loss = free.fit(gmm_sample(60, 2)).log_density(gmm_sample(20, 2, seed=1)).mean()
     loss.backward()
     assert any(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in free.parameters())

@@ -31,7 +31,7 @@ def prior_transform(fitted: Any) -> Callable[[Any], NDArray[np.float64]]:
     Examples
     --------
     >>> from discoformer import load_model
-    >>> transform = prior_transform(load_model("mixture").fit(np.random.default_rng(0).normal(size=(100, 2))))
+    >>> transform = prior_transform(load_model("default").fit(np.random.default_rng(0).normal(size=(100, 2))))
     >>> transform([0.5, 0.5]).shape, transform([[0.5, 0.5], [0.1, 0.9]]).shape
     ((2,), (2, 2))
     """

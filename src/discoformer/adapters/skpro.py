@@ -76,7 +76,7 @@ class ConditionalDensity(BaseDistribution):  # type: ignore[misc]
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Laws for skpro's own checks."""
         points = np.random.default_rng(0).normal(size=(100, 2))
-        joint = as_density(resolve("mixture").method.fit(points))
+        joint = as_density(resolve("default").method.fit(points))
         return [
             {"density": joint, "rows": points[:3, :1], "index": [0, 1, 2], "columns": ["y"]},
             {"density": joint, "rows": points[0, :1]},
@@ -118,7 +118,7 @@ class DiScoFormerRegressor(BaseProbaRegressor):  # type: ignore[misc]
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Models for skpro's own checks."""
-        return [{"model": "mixture"}, {"model": "mixture-gmm"}]
+        return [{"model": "default"}, {"model": "default-gmm"}]
 
 
 def _column(values: Any) -> torch.Tensor:

@@ -71,7 +71,7 @@ def evidence(
     --------
     >>> rng = np.random.default_rng(0)
     >>> posterior = rng.normal(size=(2000, 2))
-    >>> log_z, error, _ = evidence(posterior, lambda x: 5 - 0.5 * (x**2).sum(-1), model="mixture")
+    >>> log_z, error, _ = evidence(posterior, lambda x: 5 - 0.5 * (x**2).sum(-1), model="default")
     >>> abs(log_z - 5 - math.log(2 * math.pi)) < 4 * error < 0.2
     True
     """
@@ -84,8 +84,7 @@ def evidence(
     order = torch.randperm(len(points), generator=torch.Generator().manual_seed(seed))
     halves = order[: len(points) // 2], order[len(points) // 2 :]
     parts = [
-        _half(points, log_p, share, mass is not None, *pair, model, seed)
-        for pair in (halves, halves[::-1])
+        _half(points, log_p, share, mass is not None, *pair, model, seed) for pair in (halves, halves[::-1])
     ]
     # the mean of two estimates of 1 / Z, in units of the larger
     logs, variances = (torch.stack(column) for column in list(zip(*parts, strict=True))[:2])
@@ -122,7 +121,7 @@ def savage_dickey(
     Examples
     --------
     >>> posterior = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> log_factor, error = savage_dickey(posterior, [0], [0.0], math.log(0.1), model="mixture")
+    >>> log_factor, error = savage_dickey(posterior, [0], [0.0], math.log(0.1), model="default")
     >>> abs(log_factor - math.log(0.3989 / 0.1)) < 0.2
     True
     """
@@ -144,7 +143,10 @@ def savage_dickey(
         order = shuffled(part)
         whole = log_density(order)
         left_out = torch.stack(
-            [log_density(torch.cat([order[j::_FOLDS] for j in range(_FOLDS) if j != k])) for k in range(_FOLDS)]
+            [
+                log_density(torch.cat([order[j::_FOLDS] for j in range(_FOLDS) if j != k]))
+                for k in range(_FOLDS)
+            ]
         )
     variance = (_FOLDS - 1) / _FOLDS * (left_out - left_out.mean()).square().sum()
     return Functional(float(whole) - prior_log_density, float(variance.sqrt()))
@@ -161,7 +163,7 @@ def _half(
     model: Any,
     seed: int,
 ) -> tuple[Tensor, Tensor, float]:
-    """log of 1 / Z from the rows ``ask``, with phi from the rows ``fit``; its relative variance; what is kept."""
+    """log of 1 / Z by the rows ``ask``, phi by the rows ``fit``; its relative variance; what is kept."""
     density = as_density(fit_sample(points[fit], model, weights=share[fit] if weighted else None).field)
     draws = _log_density(density, density.sample(_DRAWS, torch.Generator().manual_seed(seed))).sort().values
     own, other = _log_density(density, points[fit]), _log_density(density, points[ask])
@@ -176,7 +178,7 @@ def _half(
 
 
 def _mean(log_ratio: Tensor, inside: Tensor, share: Tensor, log_level: float) -> tuple[Tensor, Tensor]:
-    """log of the mean of phi / p over rows with these shares, and the variance of the mean over its square."""
+    """log of the mean of phi / p over rows with these shares, and its variance over its square."""
     mass = share / share.sum()
     top = log_ratio.max()
     terms = torch.where(inside, (log_ratio - top).exp(), 0.0)
@@ -194,6 +196,6 @@ def _values(log_posterior: Any, points: Tensor) -> Tensor:
     values = torch.as_tensor(np.asarray(found, dtype=np.float64)).reshape(-1)
     if values.shape != points.shape[:1] or not bool(values.isfinite().all()):
         raise DataError(
-            f"log_posterior gives {tuple(values.shape)} values: give a finite one for each of {len(points)} rows"
+            f"log_posterior gives {len(values)} values: give a finite one for each of {len(points)} rows"
         )
     return values

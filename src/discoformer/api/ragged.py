@@ -1,7 +1,7 @@
 """Samples of different sizes, digested together where the method allows it.
 
 Samples of one size are a batch.  So are those of nearly one size for a method that does not count copies
-without weight (`Method.pads_from`): shorter ones are filled up with their own rows.  Answers are those of one
+without weight (`Method.pads`): shorter ones are filled up with their own rows.  Answers are those of one
 sample at a time.
 """
 
@@ -22,7 +22,6 @@ from discoformer.methods import Resolved, check_range, resolve
 __all__ = ["estimate_ragged", "is_ragged"]
 
 _STRETCH = 1.5  # a sample is filled up to this many times its size at most: copies cost time
-_MOST = 4096  # rows above which a part of them is looked at first, and which part depends on the size
 
 
 def is_ragged(samples: Any) -> bool:
@@ -60,12 +59,11 @@ def estimate_ragged(samples: Sequence[Any], queries: Any, model: Any, weights: A
 
 def _groups(numbers: list[int], contexts: Sequence[Tensor], resolved: Resolved) -> Iterator[list[int]]:
     """Numbers of the samples that go together, smaller ones first."""
-    least = resolved.method.pads_from(contexts[0].shape[-1])
+    dim = contexts[0].shape[-1]
     group: list[int] = []
     for k in sorted(numbers, key=lambda k: len(contexts[k])):
         first, size = len(contexts[group[0] if group else k]), len(contexts[k])
-        pads = least is not None and least <= first and size <= min(_MOST, _STRETCH * first)
-        if group and not (size == first or pads):
+        if group and not (size <= _STRETCH * first and resolved.method.pads(first, size, dim)):
             yield group
             group = []
         group.append(k)

@@ -14,7 +14,7 @@ __all__ = ["make_parser", "run"]
 EXAMPLES = """\
 examples:
   discoformer recipes                        what there is
-  discoformer recipes mixture > mine.yaml    a recipe to edit; then `discoformer train mine.yaml`
+  discoformer recipes default > mine.yaml    a recipe to edit; then `discoformer train mine.yaml`
 """
 
 

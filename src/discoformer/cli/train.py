@@ -13,10 +13,10 @@ __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
 examples:
-  discoformer train mixture --minutes 30     a recipe of the package: a first half hour, then a checkpoint
-  discoformer train mixture --resume         go on to the last step of the recipe
+  discoformer train default --minutes 30     a recipe of the package: a first half hour, then a checkpoint
+  discoformer train default --resume         go on to the last step of the recipe
   discoformer train mine.yaml                a recipe of your own: `discoformer recipes NAME` prints one
-  torchrun --nproc-per-node 2 -m discoformer train mixture
+  torchrun --nproc-per-node 2 -m discoformer train default
 
 A run writes runs/NAME/: checkpoint.safetensors (to resume), log.jsonl (a line per report) and
 weights.safetensors (the averaged weights; use them with `discoformer estimate --model PATH`).

@@ -25,7 +25,7 @@ from discoformer.core.frames import dependent_columns
 from discoformer.core.transforms import OFF_SUPPORT, KeptColumns, Relation, SupportWarning
 from discoformer.scale.survey import Survey
 
-__all__ = ["ROWS_PER_COLUMN", "Division", "divide", "divide_survey", "rows_suffice"]
+__all__ = ["Division", "divide", "divide_survey", "rows_suffice"]
 
 # Measured by paper/benchmarks/few_rows.py: below, whitening costs likelihood of fresh points (at four rows
 # per column 0.3 nats in d=10, 0.6 in d=20, 0.9 in d=32; at 1.5 from 1.5 to 4).  At six and eight it depends

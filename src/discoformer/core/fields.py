@@ -126,6 +126,13 @@ class Density(PointDensity):
         """Where the distribution function (..., m) of one column is ``shares`` (..., m): (..., m, 1)."""
 
     @abstractmethod
+    def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Log density (..., n) at every row of the sample under the fit without that row; in closed form.
+
+        ``rows`` (..., n, d) are those of the sample, with their ``weights`` (..., n), if it had any.
+        """
+
+    @abstractmethod
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         """The law of x matrix + shift, matrix (..., d, e) of rank e and shift (..., 1, e)."""
 
@@ -159,12 +166,12 @@ class Method(ABC):
         points = check_context(context)
         return self._fit(points, check_weights(weights, points))
 
-    def pads_from(self, dim: int) -> int | None:
-        """Rows from which on copies of rows, without weight, change no answer; None if there are none such.
+    def pads(self, rows: int, size: int, dim: int) -> bool:
+        """Whether a sample may be filled up to ``size`` rows by copies without weight: no answer changes.
 
         Samples of different sizes are then digested in one batch.
         """
-        return None
+        return rows == size
 
     def for_few_rows(self) -> Method:
         """The method to use instead when a sample has few rows per column; this one unless it says else."""

@@ -20,7 +20,6 @@ from discoformer.core.checks import DataError, check_context
 from discoformer.core.fields import Method, as_point_density
 from discoformer.evaluation.known_truth import prior_datasets
 from discoformer.models.attention.core import AttentionCore
-from discoformer.models.mixture.unified import UnifiedCore
 from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
 from discoformer.models.registry import load_model
@@ -80,7 +79,7 @@ def finetune(
     Examples
     --------
     >>> from discoformer.priors import GMMPrior
-    >>> tuned = finetune("mixture", GMMPrior(modes=(2, 2)), steps=1, sizes=(32, 64))
+    >>> tuned = finetune("default", GMMPrior(modes=(2, 2)), steps=1, sizes=(32, 64))
     >>> tuned.steps, tuned.model.fit(torch.randn(50, 2)).dim
     (1, 2)
     """
@@ -106,11 +105,10 @@ def finetune(
 def _take_apart(method: Method) -> tuple[Network, Callable[[Network], Method]]:
     """The network inside a method, and how to put another one into its place."""
     if isinstance(method, Views):
-        slots = method.margin_slots
-        return method.network, lambda network: Views(cast(Any, network), slots)
+        return method.network, lambda network: Views(cast(Any, network))
     if isinstance(method, Network):
         return method, lambda network: network
-    raise DataError(f"a {type(method).__name__} is not one network: fine-tune one of its members")
+    raise DataError(f"a {type(method).__name__} is not a network: name one of `discoformer models`")
 
 
 def _train(
@@ -139,7 +137,7 @@ def _prior_loss(
     network: Network, prior: Prior, dims: Sequence[int], sizes: tuple[int, int], seed: int
 ) -> Callable[[int], Tensor]:
     core = network.core
-    described: dict[str, Any] = {"kind": "unified" if isinstance(core, UnifiedCore) else "mixture"}
+    described: dict[str, Any] = {"kind": "unified"}
     if isinstance(core, AttentionCore):
         described = {"kind": "attention", "dim": core.config.dim}
     recipe = Recipe(

@@ -1,7 +1,7 @@
 """The training loop: draw, step, average, report, checkpoint; resumable at any step.
 
-    discoformer train mixture --minutes 60
-    torchrun --nproc-per-node 2 -m discoformer train mixture
+    discoformer train default --minutes 60
+    torchrun --nproc-per-node 2 -m discoformer train default
 
 A run lives in its own folder: `checkpoint.safetensors` (everything needed to continue), `log.jsonl` (one
 line per report) and `weights.safetensors` (the averaged weights with their card).  The random numbers
@@ -46,7 +46,15 @@ from discoformer.training.tasks import Task, draw_task, step_generator
 
 __all__ = ["Trainer", "schedule"]
 
-_FREE = {"steps", "cycles", "decay", "report_dims", "report_sizes"}  # what a resumed run may change
+_FREE = {
+    "name",
+    "start",
+    "steps",
+    "cycles",
+    "decay",
+    "report_dims",
+    "report_sizes",
+}  # what a resumed run may change
 
 
 def schedule(recipe: Recipe, step: int) -> float:

@@ -13,7 +13,7 @@ __all__ = ["find_recipe", "list_recipes"]
 def list_recipes() -> dict[str, Path]:
     """The recipes of the package by name.
 
-    >>> "mixture" in list_recipes()
+    >>> "default" in list_recipes()
     True
     """
     package = Path(str(resources.files("discoformer")))
@@ -25,8 +25,8 @@ def list_recipes() -> dict[str, Path]:
 def find_recipe(path: str | Path) -> Path:
     """The file itself if it is there, or the recipe of the package with its name.
 
-    >>> find_recipe("mixture").name
-    'mixture.yaml'
+    >>> find_recipe("default").name
+    'default.yaml'
     """
     file = Path(path)
     if file.is_file():

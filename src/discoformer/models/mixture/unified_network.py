@@ -5,15 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from discoformer.columns.support import ROWS_PER_COLUMN, rows_suffice
+from discoformer.columns.support import rows_suffice
 from discoformer.core.checks import check_untracked
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import Frame
 from discoformer.models.mixture.axes import Axes
-from discoformer.models.mixture.leave_one_out import leave_one_out
-from discoformer.models.mixture.sample import InMemory
+from discoformer.models.mixture.landmarks import POOL
 from discoformer.models.mixture.streamed import StreamedSample
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified import UnifiedCore
@@ -49,9 +48,10 @@ class UnifiedNetwork(Network, StreamingMethod):
         """Itself: it sees how many rows there are."""
         return self
 
-    def pads_from(self, dim: int) -> int:
-        """Twice the slots, whose number follows the rows below that; and enough rows for a covariance."""
-        return max(2 * int(self.core.config.slots), ROWS_PER_COLUMN * dim)
+    def pads(self, rows: int, size: int, dim: int) -> bool:
+        """If neither the number of slots nor the frame nor the pool of landmarks follows the rows."""
+        enough = rows >= 2 * int(self.core.config.slots) and rows_suffice(rows, dim)
+        return rows == size or (enough and rows <= size <= POOL)
 
     def place(
         self, context: Tensor, weights: Tensor | None = None, *, axes: bool | None = None
@@ -67,30 +67,22 @@ class UnifiedNetwork(Network, StreamingMethod):
         mixture: StudentMixture = self.core.encode(points, weights, axes=axes)
         return mixture
 
+    def without_axes(self) -> UnifiedNetwork:
+        """The same network, exactly affine equivariant."""
+        return UnifiedNetwork(self.core, axes=False)
+
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
+        return push(*self.fit_inside(context, weights))
+
+    def fit_inside(
+        self, context: Tensor, weights: Tensor | None = None
+    ) -> tuple[StudentMixture, list[Frame]]:
+        """The mixture of a context (..., n, d) in its frame, and the frame."""
         check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         frame, axes = self.place(context, weights)
-        return push(self.digest(frame.normalize(context), weights, axes), [frame])
-
-    @torch.no_grad()
-    def fit_and_leave_out(
-        self, context: Tensor, weights: Tensor | None = None, *, slots: int | None = None
-    ) -> tuple[Density, Tensor]:
-        """The density of a context (..., n, d), and the log density (..., n) of each row without that row."""
-        context = context.to(self.dtype)
-        weights = None if weights is None else weights.to(self.dtype)
-        frame, axes = self.place(context, weights)
-        points = frame.normalize(context)
-        batch = points.shape[:-2]
-        flat = points.reshape(-1, *points.shape[-2:])
-        share = None if weights is None else weights.reshape(flat.shape[:-1])
-        axes = None if axes is None else axes.flat()
-        mixture, evidence = self.core.study(InMemory(flat, share), axes=axes, slots=slots)
-        left_out = leave_one_out(mixture, evidence, flat, share, axes).reshape(points.shape[:-1])
-        own = mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
-        return push(own, [frame]), left_out + frame.log_det.unsqueeze(-1)
+        return self.digest(frame.normalize(context), weights, axes), [frame]
 
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:
