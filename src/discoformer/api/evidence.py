@@ -23,7 +23,7 @@ from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
 from discoformer.core.checks import DataError, check_points, check_weights
-from discoformer.core.fields import Density, as_density
+from discoformer.core.fields import Density, as_density, as_point_density
 from discoformer.functionals import Functional
 from discoformer.functionals.splits import shuffled
 
@@ -91,9 +91,10 @@ def evidence(
     top = logs.max()
     scaled = (logs - top).exp()
     mean = scaled.mean()
-    variance = (variances * scaled.square()).sum() / 4 / mean.square()
+    # what one half says of the other's fluctuations is what that says of its own: errors do not average out
+    error = (variances.sqrt() * scaled).mean() / mean
     kept = (float(parts[0][2]), float(parts[1][2]))
-    return Evidence(float(-(top + mean.log())), float(variance.sqrt()), kept)
+    return Evidence(float(-(top + mean.log())), float(error), kept)
 
 
 def savage_dickey(
@@ -137,7 +138,7 @@ def savage_dickey(
 
     def log_density(rows: Tensor) -> Tensor:
         field = fit_sample(part[rows], model, weights=None if mass is None else mass[rows]).field
-        return as_density(field).log_density(place)[0]
+        return as_point_density(field).log_density(place)[0]
 
     with torch.no_grad():
         order = shuffled(part)

@@ -117,6 +117,19 @@ class Density(PointDensity):
     def conditional(self, columns: Sequence[int], values: Any) -> Density:
         """The density of the other columns given ``values`` (..., k) of ``columns``."""
 
+    def conditional_log_density(self, columns: Sequence[int], queries: A) -> A:
+        """Log density (..., m) of the other columns given ``columns``, each row by its own values of them.
+
+        ``queries`` (..., m, d) hold all columns: log f(x, y) - log f(x), all rows in one batch.
+        """
+        self._check_columns(columns)
+        if len(columns) == self.dim:
+            raise DataError("every column is given, none is left: leave at least one out")
+        points = as_points(queries, self.dim)
+        joint = self.log_density(points)
+        given = self.marginal(columns).log_density(points[..., list(columns)])
+        return _in_kind(joint - given, queries)
+
     @abstractmethod
     def cdf(self, queries: Any) -> Tensor:
         """Distribution function (..., m) of one column, at queries (..., m, 1); has no gradient."""
