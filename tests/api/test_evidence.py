@@ -27,12 +27,27 @@ def test_the_error_covers_the_truth() -> None:
     assert np.mean(np.square(off)) < 4
 
 
+def test_a_function_bridges_what_values_alone_cannot_see() -> None:
+    normal = np.random.default_rng(0).normal(size=(1500, 6))
+    samples = normal.copy()
+    samples[:, 1::2] = samples[:, ::2] ** 2 + 0.2 * normal[:, 1::2]  # three thin bananas
+
+    def log_p(x: np.ndarray) -> np.ndarray:
+        residual = (x[:, 1::2] - x[:, ::2] ** 2) / 0.2
+        return -0.5 * (x[:, ::2] ** 2 + residual**2).sum(-1)
+
+    log_z, error, kept = evidence(samples, log_p, model=NETWORK)
+    assert kept == (1.0, 1.0)
+    assert abs(log_z - 3 * math.log(2 * math.pi * 0.2)) < 3 * error
+    assert error < 0.2
+
+
 def test_functions_weights_and_constants() -> None:
     samples, log_p, _ = _posterior(0)
     inverse = np.linalg.inv(MIX)
     by_values = evidence(samples, log_p, model=NETWORK)
     by_function = evidence(samples, lambda x: 7 - 0.5 * ((x @ inverse) ** 2).sum(-1), model=NETWORK)
-    assert by_function.log_evidence == pytest.approx(by_values.log_evidence, abs=1e-9)
+    assert by_function.log_evidence == pytest.approx(by_values.log_evidence, abs=0.05)
     shifted = evidence(samples, log_p + 100, model=NETWORK)
     assert shifted.log_evidence == pytest.approx(by_values.log_evidence + 100, abs=1e-9)
     even = evidence(samples, log_p, weights=np.full(len(samples), 3.0), model="kde-scott")

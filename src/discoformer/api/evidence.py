@@ -2,18 +2,21 @@
 
 For a normalized density phi inside of the posterior's mass and the unnormalized posterior p = L pi = Z f,
 
-    1 / Z = E_f [phi / p],
+    1 / Z = E_f [phi / p],        Z = E_phi [p h] / E_f [phi h] for any function h.
 
-the harmonic mean made safe by a density that is learned (McEwen and others 2021): phi is fitted to one half
-of the samples, cut to where it is densest, and averaged over the other half; then the halves change roles.
-The cut keeps phi / p bounded; how much is cut is what gives the smallest variance on the half that phi was
-fitted to.
+The first, the harmonic mean made safe by a density that is learned (McEwen and others 2021), needs nothing
+but the values of p at the samples.  phi is fitted to one half of them, cut to where it is densest, and
+averaged over the other half; then the halves change roles.  It fails where phi has mass that the posterior
+has not, and its error does not tell: in many columns, or along thin curves, give the posterior as a function.
+Then draws of phi are asked, too, and both means are bridged by the best h (Meng and Wong 1996), whose terms
+are bounded.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +35,7 @@ __all__ = ["Evidence", "evidence", "savage_dickey"]
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # shares of the fitted mass that may be kept
 _DRAWS = 10_000  # to know how much of the fitted density a cut keeps
 _FOLDS = 5
+_ROUNDS, _SETTLED = 1000, 1e-10  # of the fixed point of bridge sampling
 
 
 class Evidence(NamedTuple):
@@ -40,7 +44,7 @@ class Evidence(NamedTuple):
     Attributes
     ----------
     log_evidence, standard_error : in nats
-    kept : share of the fitted mass that was averaged over, in both halves
+    kept : share of the fitted mass that was averaged over, in both halves; 1 with a function
     """
 
     log_evidence: float
@@ -61,8 +65,8 @@ def evidence(
     Parameters
     ----------
     samples : (n, d), independent draws of the posterior: thin chains first, or the error is too small
-    log_posterior : log likelihood plus log prior, not normalized: its values (n,) at the samples, or a
-        function from (n, d) to them
+    log_posterior : log likelihood plus log prior, not normalized: a function from points (m, d) to values
+        (m,), which is asked at n further points, or its values (n,) at the samples
     weights : (n,), optional
     model : as for `discoformer.DiScoFormer`
     seed : of the split and of the draws
@@ -83,9 +87,11 @@ def evidence(
     share = torch.full_like(log_p, 1 / len(log_p)) if mass is None else mass
     order = torch.randperm(len(points), generator=torch.Generator().manual_seed(seed))
     halves = order[: len(points) // 2], order[len(points) // 2 :]
-    parts = [
-        _half(points, log_p, share, mass is not None, *pair, model, seed) for pair in (halves, halves[::-1])
-    ]
+    parts = []
+    for fit, ask in (halves, halves[::-1]):
+        field = fit_sample(points[fit], model, weights=None if mass is None else mass[fit]).field
+        half = _Half(as_density(field), points, log_p, share, fit, ask, torch.Generator().manual_seed(seed))
+        parts.append(half.bridge(log_posterior) if callable(log_posterior) else half.harmonic())
     # the mean of two estimates of 1 / Z, in units of the larger
     logs, variances = (torch.stack(column) for column in list(zip(*parts, strict=True))[:2])
     top = logs.max()
@@ -153,29 +159,56 @@ def savage_dickey(
     return Functional(float(whole) - prior_log_density, float(variance.sqrt()))
 
 
-@torch.no_grad()
-def _half(
-    points: Tensor,
-    log_p: Tensor,
-    share: Tensor,
-    weighted: bool,
-    fit: Tensor,
-    ask: Tensor,
-    model: Any,
-    seed: int,
-) -> tuple[Tensor, Tensor, float]:
-    """log of 1 / Z by the rows ``ask``, phi by the rows ``fit``; its relative variance; what is kept."""
-    density = as_density(fit_sample(points[fit], model, weights=share[fit] if weighted else None).field)
-    draws = _log_density(density, density.sample(_DRAWS, torch.Generator().manual_seed(seed))).sort().values
-    own, other = _log_density(density, points[fit]), _log_density(density, points[ask])
-    found = []
-    for level in _LEVELS:
-        cut = draws[round((1 - level) * len(draws))]
-        _, variance = _mean(own - log_p[fit], own >= cut, share[fit], math.log(level))
-        found.append((float(variance), level, cut))
-    _, level, cut = min(found)
-    log_mean, variance = _mean(other - log_p[ask], other >= cut, share[ask], math.log(level))
-    return log_mean, variance + (1 - level) / (level * len(draws)), level
+@dataclass(frozen=True)
+class _Half:
+    """A density fitted to the rows ``fit``, to be averaged over the rows ``ask``; log p and shares of all."""
+
+    density: Density
+    points: Tensor
+    log_p: Tensor
+    share: Tensor
+    fit: Tensor
+    ask: Tensor
+    generator: torch.Generator
+
+    @torch.no_grad()
+    def harmonic(self) -> tuple[Tensor, Tensor, float]:
+        """log of 1 / Z, its relative variance, and the share of the fitted mass that gave the least one."""
+        draws = _log_density(self.density, self.density.sample(_DRAWS, self.generator)).sort().values
+        own, other = (_log_density(self.density, self.points[rows]) for rows in (self.fit, self.ask))
+        found = []
+        for level in _LEVELS:
+            cut = draws[round((1 - level) * len(draws))]
+            ratio, inside = own - self.log_p[self.fit], own >= cut
+            found.append((float(_mean(ratio, inside, self.share[self.fit], math.log(level))[1]), level, cut))
+        _, level, cut = min(found)
+        ratio, inside = other - self.log_p[self.ask], other >= cut
+        log_mean, variance = _mean(ratio, inside, self.share[self.ask], math.log(level))
+        return log_mean, variance + (1 - level) / (level * len(draws)), level
+
+    @torch.no_grad()
+    def bridge(self, log_posterior: Callable[[NDArray[np.float64]], Any]) -> tuple[Tensor, Tensor, float]:
+        """log of 1 / Z and its relative variance, by as many draws as there are rows to ask."""
+        draws = self.density.sample(len(self.ask), self.generator).double()
+        log_p = _values(log_posterior, draws, finite=False)
+        theirs = log_p - _log_density(self.density, draws)  # log p / phi at draws
+        ours = self.log_p[self.ask] - _log_density(self.density, self.points[self.ask])
+        mass = self.share[self.ask] / self.share[self.ask].sum()
+        worth = float(1 / mass.square().sum())
+        log_s, log_t = (math.log(count / (worth + len(draws))) for count in (worth, len(draws)))
+        log_z = ours.median()
+        for _ in range(_ROUNDS):  # h = 1 / (s p + t Z phi)
+            above = theirs - torch.logaddexp(log_s + theirs, log_t + log_z)
+            below = -torch.logaddexp(log_s + ours, log_t + log_z)
+            before = log_z
+            log_z = above.logsumexp(0) - math.log(len(draws)) - (below + mass.log()).logsumexp(0)
+            if float((log_z - before).abs()) < _SETTLED:
+                break
+        upper, lower = (above - above.max()).exp(), (below - below.max()).exp()
+        mean = (mass * lower).sum()
+        variance = upper.var() / upper.mean().square() / len(draws)
+        variance = variance + (mass * (lower - mean)).square().sum() / mean.square()
+        return -log_z, variance, 1.0
 
 
 def _mean(log_ratio: Tensor, inside: Tensor, share: Tensor, log_level: float) -> tuple[Tensor, Tensor]:
@@ -192,10 +225,12 @@ def _log_density(density: Density, points: Tensor) -> Tensor:
     return density._estimate(points).log_density.nan_to_num(nan=-torch.inf)
 
 
-def _values(log_posterior: Any, points: Tensor) -> Tensor:
+def _values(log_posterior: Any, points: Tensor, *, finite: bool = True) -> Tensor:
+    """Log posterior at points; where draws of a fit may fall, -inf is an answer."""
     found = log_posterior(points.numpy()) if callable(log_posterior) else log_posterior
     values = torch.as_tensor(np.asarray(found, dtype=np.float64)).reshape(-1)
-    if values.shape != points.shape[:1] or not bool(values.isfinite().all()):
+    fine = values.isfinite() if finite else values < torch.inf
+    if values.shape != points.shape[:1] or not bool(fine.all()):
         raise DataError(
             f"log_posterior gives {len(values)} values: give a finite one for each of {len(points)} rows"
         )
