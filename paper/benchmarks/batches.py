@@ -1,8 +1,8 @@
 """A batch of 32 samples of 512 x 2 at once, and the same samples one by one, in the same run.
 
 Fit and read-out at the samples' own points, best of a few repeats, in both precisions: the default with its
-two views, and its network alone.  Bars, for the network alone in single precision: under 0.15 s, and ten times
-faster than one by one.
+two views, and its network alone.  Bars, for the network alone in single precision: under 0.15 s, and ten
+times faster than one by one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evidence where it is known: Gaussian posteriors and Rosenbrock's, in 2, 5 and 10 columns, 4000 draws each.
 
-Gaussians are correlated; Rosenbrock's columns come in pairs, y = x^2 + 0.3 noise.  The posterior is given as a
-function (bridge sampling).  Bars, for each law and dimension: at least 90% of the runs within two of their
+Gaussians are correlated; Rosenbrock's columns come in pairs, y = x^2 + 0.3 noise.  The posterior is given as
+a function (bridge sampling).  Bars, for each law and dimension: at least 90% of the runs within two of their
 standard errors, and the mean absolute error below 0.1 nats.
 """
 
@@ -34,7 +34,9 @@ def gaussian(dim: int, rng: np.random.Generator, rows: int) -> tuple[Array, Call
     return rng.normal(size=(rows, dim)) @ root.T, log_p, truth
 
 
-def rosenbrock(dim: int, rng: np.random.Generator, rows: int) -> tuple[Array, Callable[[Array], Array], float]:
+def rosenbrock(
+    dim: int, rng: np.random.Generator, rows: int
+) -> tuple[Array, Callable[[Array], Array], float]:
     """Draws, log posterior and log evidence; an odd column stands alone."""
     draws = rng.normal(size=(rows, dim))
     draws[:, 1::2] = draws[:, : dim - dim % 2 : 2] ** 2 + NOISE * draws[:, 1::2]
@@ -62,7 +64,9 @@ def main(run: Session, args: Namespace) -> None:
             size = float(np.abs(off).mean())
             run.bar(f"{name} d={dim}: share within two standard errors", covered, 0.9, below=False)
             run.bar(f"{name} d={dim}: mean absolute error", size, 0.1)
-            rows.append([name, dim, f"{off.mean():.4f}", f"{size:.4f}", f"{errors.mean():.4f}", f"{covered:.2f}"])
+            rows.append(
+                [name, dim, f"{off.mean():.4f}", f"{size:.4f}", f"{errors.mean():.4f}", f"{covered:.2f}"]
+            )
     run.finish("evidence", ["law", "d", "bias", "mean |error|", "standard error", "covered"], rows)
 
 

@@ -42,7 +42,17 @@ def find_wheel(given: str | None) -> Path:
     CACHE.mkdir(parents=True, exist_ok=True)
     found = list(CACHE.glob("sbibm-1.1.0-*.whl"))
     if not found:
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(CACHE), "sbibm==1.1.0"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "-d",
+            str(CACHE),
+            "sbibm==1.1.0",
+        ]
         subprocess.run(command, check=True)
         found = list(CACHE.glob("sbibm-1.1.0-*.whl"))
     if not found:
