@@ -46,9 +46,9 @@ prior = WavePrior()
 check_prior(prior, dim=2)  # samples and log densities belong together
 
 default = load_model("default")
-tuned = finetune(default, prior, minutes=minutes, dims=(2,), sizes=(256, 1024))
+tuned = finetune(default, prior, minutes=minutes, dims=(2,), sizes=(64, 256), lr=1e-3)
 print(f"{tuned.steps} steps; log density per held-out row: {tuned.before:.3f} -> {tuned.after:.3f}")
 
-errors = measure({"default": default, "fine-tuned": tuned.model}, prior_datasets(prior, 2, 512, 10, seed=7))
+errors = measure({"default": default, "fine-tuned": tuned.model}, prior_datasets(prior, 2, 128, 20, seed=7))
 for name, error in errors.items():
     print(f"{name}: relative score error {100 * error.relative_score:.1f}%")

@@ -2,6 +2,7 @@
 
 Gaussians and Student-t with dense or two-pair dependence, seen through maps of either side that leave the
 information as it is (normal cdf, half-cube, asinh, swiss roll, spirals), and additive noise; 5000 rows.
+Ours is one fit to all columns and its own margins, averaged over the sample.
 Rivals: KSG (Kraskov, Stoegbauer and Grassberger 2004, first estimator, k = 10) and the canonical correlations
 of a Gaussian, -1/2 sum log(1 - rho^2).  Bars: over at least 25 tasks, the least mean absolute error on 18.
 """
@@ -161,7 +162,7 @@ def main(run: Session, args: Namespace) -> None:
         errors = []
         for index in track(list(run.indices), name):
             x, y = task.draw(np.random.default_rng(run.seed + index), 500 if args.quick else ROWS)
-            ours = mutual_information(x, y, run.ours.method, split="folds").value
+            ours = mutual_information(x, y, run.ours.method, "joint", split="none").value
             errors.append([abs(value - task.truth) for value in (ours, ksg(x, y), cca(x, y))])
         mean = np.mean(errors, axis=0)
         best = ("ours", "KSG", "CCA")[int(mean.argmin())]

@@ -21,6 +21,7 @@ from discoformer.functionals import (
     relative_fisher_information,
     total_correlation,
 )
+from discoformer.models.registry import load_model
 from discoformer.priors import gaussian
 
 
@@ -161,3 +162,13 @@ def test_information_of_three_parts_by_the_entropies_of_a_gaussian() -> None:
     assert abs(float(total.value) - exact) < 4 * float(total.standard_error)
     with pytest.raises(DataError, match="one field cannot stand"):
         total_correlation(x, gaussian(torch.zeros(3).double(), covariance))  # type: ignore[arg-type]
+
+
+def test_margins_of_the_joint_density_are_those_of_a_gaussian() -> None:
+    x = normal(800, 2) @ torch.tensor([[1.0, 0.7], [0.0, 0.5]], dtype=torch.float64)
+    method = load_model("default").network
+    joint = mutual_information(x[:, :1], x[:, 1:], method, "joint", split="none")
+    own = mutual_information(x[:, :1], x[:, 1:], method, split="none")
+    assert abs(float(joint.value - own.value)) < 0.05
+    with pytest.raises(DataError, match="answers at points only"):
+        mutual_information(x[:, :1], x[:, 1:], ScoreMatching(), "joint")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
-from discoformer.core.fields import Method
+from discoformer.core.fields import Field, Method, as_density
 from discoformer.functionals.splits import (
     Functional,
     Source,
@@ -115,7 +115,7 @@ def mutual_information(
     first: Any,
     second: Any,
     source: Source,
-    marginals: tuple[Source, Source] | None = None,
+    marginals: tuple[Source, Source] | Literal["joint"] | None = None,
     *,
     split: Split = "balanced",
     folds: int = 5,
@@ -127,7 +127,9 @@ def mutual_information(
     first, second : (..., n, d1) and (..., n, d2); row by row one draw of the pair
     source : Method or Field of the joint density, columns of ``first`` before those of ``second``
     marginals : Method or Field of each part
-        May be left out where ``source`` is a method: then it is fitted to the parts as well.
+        May be left out where ``source`` is a method: then it is fitted to the parts as well.  "joint"
+        takes those of the joint density: better where a part lies close to a curve, whose own density is
+        hard to find and cancels.
     split, folds : how the densities are estimated at their own samples.
 
     >>> import numpy as np
@@ -138,6 +140,8 @@ def mutual_information(
     (True, True)
     """
     x, y = _paired(first, second)
+    if marginals == "joint":
+        return _within(first, torch.cat([x, y], -1), x.shape[-1], source, split, folds)
     parts = [x, y] if marginals is None else [(x, marginals[0]), (y, marginals[1])]
     return _combine(first, source, [torch.cat([x, y], -1)], parts, split, folds)
 
@@ -184,6 +188,19 @@ def total_correlation(
     """
     points = check_points(sample, "sample", min_rows=2)
     return _combine(sample, source, [points], list(points.split(1, -1)), split, folds)
+
+
+def _within(like: Any, points: Tensor, cut: int, source: Source, split: Split, folds: int) -> Functional:
+    """Mutual information of the columns before and after ``cut``, by the margins of the joint density."""
+    parts = list(range(cut)), list(range(cut, points.shape[-1]))
+
+    def log_ratio(field: Field, queries: Tensor) -> Tensor:
+        density = as_density(field)
+        own = [density.marginal(part).log_density(queries[..., part]) for part in parts]
+        return density.log_density(queries) - own[0] - own[1]
+
+    terms = at_own_sample(points, source, log_ratio, split, folds).mean(0)
+    return Functional.like(like, terms.mean(-1), variance_of_mean(terms))
 
 
 Part = Tensor | tuple[Tensor, Source]
