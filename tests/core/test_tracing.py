@@ -24,11 +24,13 @@ def _densities() -> dict[str, Density]:
     views = Views(build_network(core, "whiten").double().eval().requires_grad_(False))
     pushed = as_density(load_model("default").network.fit(SAMPLE))
     assert isinstance(pushed, Pushforward)
-    assert isinstance(pushed.base, StudentMixture)
+    assert isinstance(pushed.base, Blend)
+    student = pushed.base.parts[0]
+    assert isinstance(student, StudentMixture)
     blend = as_density(views.fit(SAMPLE))
     assert isinstance(blend, Blend)
     bounded = FitRecipe(views, [(-1e3, 1e3), (-1e3, float("inf")), (-1e3, 1e3)]).fit(SAMPLE)
-    return {"student": pushed.base, "pushed": pushed, "blend": blend, "bounded": as_density(bounded)}
+    return {"student": student, "pushed": pushed, "blend": blend, "bounded": as_density(bounded)}
 
 
 DENSITIES = _densities()
