@@ -237,6 +237,21 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         rest = [c for c in self.field_.support if c not in set(given)]
         return self._derived(as_density(self.field_).conditional(given, row), rest)
 
+    def conditional_log_density(self, X: Any, given: Any) -> Any:
+        """Log density (m,) of the other columns given the columns ``given``, at the rows of X (m, d).
+
+        Every row by its own values, all in one batch.
+
+        Parameters
+        ----------
+        X : (m, d), all columns
+        given : a name or number of a column, or a sequence of them
+        """
+        columns = self._positions(given)
+        density = as_density(self.field_)
+        result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
+        return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
+
     def entropy(self, *, split: Split = "balanced") -> Functional:
         """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
 
