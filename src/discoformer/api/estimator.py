@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,8 +18,8 @@ from torch import Tensor
 import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, fit_sample, fit_stream
-from discoformer.columns.bounds import parse_bounds
-from discoformer.core.checks import DataError, check_points
+from discoformer.columns.bounds import Bound
+from discoformer.core.checks import DataError, check_points, plain
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
@@ -26,6 +27,7 @@ from discoformer.data.containers import (
     make_frame,
     refuse_columns,
     refuse_missing,
+    refuse_other_labels,
     refuse_text,
     wrap_column,
     wrap_columns,
@@ -112,11 +114,11 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             return self._fit_source(X)
         if isinstance(X, np.memmap) and plain and isinstance(resolve(self.model).method, StreamingMethod):
             return self._fit_source(X)
-        context = self._read_sample(X)
-        fitted = fit_sample(
-            context, self.model, weights=_read_weights(sample_weight), bounds=self.bounds, names=self._names
-        )
-        self._keep(fitted.field, type(X), labels_of(X), None if sample_weight is not None else context)
+        context, labels = self._read_sample(X), labels_of(X)
+        weights, names = _read_weights(sample_weight), labels or self._names
+        fitted = fit_sample(context, self.model, weights=weights, bounds=self.bounds, names=names)
+        sample = None if sample_weight is not None else context
+        self._keep(fitted.field, type(X), labels, fitted.bounds, sample)
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -272,14 +274,20 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         stream = Stream(open_source(X, show=self.verbose))
         self.n_features_in_ = stream.source.dim
         self._set_names(stream.source.names)
-        self._keep(fit_stream(stream, self.model, names=self._names).field, np.ndarray, None)
+        fitted = fit_stream(stream, self.model, names=self._names)
+        self._keep(fitted.field, np.ndarray, None, fitted.bounds)
         return self
 
     def _keep(
-        self, field: Field, holder: type, columns: list[Any] | None, sample: Tensor | None = None
+        self,
+        field: Field,
+        holder: type,
+        columns: list[Any] | None,
+        bounds: list[Bound],
+        sample: Tensor | None = None,
     ) -> None:
         """What a fit leaves behind: numbers, and what the answers are to be held in."""
-        self.field_ = field
+        self.field_, self._bounds = field, bounds
         self.support_ = np.isin(np.arange(field.dim), field.support)
         self._holder, self._columns = holder, columns
         rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
@@ -309,6 +317,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
         if type(X) is not np.ndarray:
             refuse_columns(X)
+        X = plain(X)
+        if not reset:
+            refuse_other_labels(X, self._columns)
         try:
             values: NDArray[Any] = validate_data(
                 self,
@@ -321,7 +332,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         except (TypeError, ValueError):
             refuse_text(X)
             raise
-        return values
+        return np.ascontiguousarray(values)  # torch knows no negative strides
 
     def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
         """What the functionals are to average over, and what they are to ask."""
@@ -330,22 +341,25 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_
-        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
-        fitted = Fitted(self.field_, resolve(self.model), bounds)
+        fitted = Fitted(self.field_, resolve(self.model), self._bounds)
         return self._sample[..., self.field_.support], fitted.refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
-        asked = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
-        names: list[Any] = self._names or []
+        labels: list[Any] = self._columns or self._names or []
+        one = isinstance(columns, str | int | np.integer) or (
+            isinstance(columns, tuple) and columns in labels
+        )
+        asked = [columns] if one else list(columns)
+        numbered = not any(isinstance(label, Integral) for label in labels)  # else a number is a label
         unknown = [
             c
             for c in asked
-            if c not in names and (isinstance(c, bool) or not isinstance(c, int | np.integer))
+            if c not in labels and (isinstance(c, bool) or not (numbered and isinstance(c, Integral)))
         ]
         if unknown:
             raise DataError(f"no column {unknown[0]!r}: the sample has {', '.join(map(repr, self._labels))}")
-        positions = [names.index(c) if c in names else int(c) for c in asked]
+        positions = [labels.index(c) if c in labels else int(c) for c in asked]
         if not positions or len(set(positions)) < len(positions):
             raise DataError(f"columns {asked}: give at least one, and none twice")
         if min(positions) < 0 or max(positions) >= self.n_features_in_:
@@ -354,20 +368,20 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
         """A fitted estimator for a field of some of the columns."""
-        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
-        result = DiScoFormer(model=self.model, bounds=[bounds[c] for c in columns])
+        bounds = [self._bounds[c] for c in columns]
+        result = DiScoFormer(model=self.model, bounds=bounds)
         result.n_features_in_ = len(columns)
         if hasattr(self, "feature_names_in_"):
             result.feature_names_in_ = self.feature_names_in_[list(columns)]
         labels = None if self._columns is None else [self._columns[c] for c in columns]
-        result._keep(field, self._holder, labels)
+        result._keep(field, self._holder, labels, bounds)
         return result
 
 
 def _read_weights(weights: Any) -> Any:
     if weights is None or isinstance(weights, Tensor):
         return weights
-    values = np.asarray(weights, dtype=np.float64)
+    values = np.asarray(plain(weights, "sample_weight"), dtype=np.float64)
     if values.ndim != 1:
         raise DataError(f"sample weights have shape {values.shape}, expected one per row")
     return values

@@ -219,9 +219,11 @@ def _at_bound(distance: Tensor, nudge: Tensor) -> Tensor:
 
 
 def _position(column: Any, dim: int, names: Sequence[str] | None) -> int:
-    if names is not None and column in list(names):
-        return list(names).index(column)
-    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < dim:
+    labels = list(names or ())
+    if column in labels and not isinstance(column, bool):
+        return labels.index(column)
+    numbered = not any(isinstance(label, Integral) for label in labels)  # else a number is a label
+    if numbered and isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < dim:
         return int(column)
     have = column_names(range(dim), names)
     raise DataError(f"bounds name column {column!r}, but the data has {have}")

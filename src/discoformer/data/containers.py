@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, column_names
 
 __all__ = [
     "kind_of",
@@ -20,6 +20,7 @@ __all__ = [
     "make_frame",
     "refuse_columns",
     "refuse_missing",
+    "refuse_other_labels",
     "refuse_text",
     "wrap_column",
     "wrap_columns",
@@ -87,6 +88,21 @@ def refuse_columns(data: Any) -> None:
         raise DataError(f"X has two columns {twice!r}: rename one of them")
 
 
+def refuse_other_labels(data: Any, columns: Sequence[Any] | None) -> None:
+    """Raise `DataError` if a frame has other labels than the sample, or another order of them.
+
+    scikit-learn compares names; this is for the labels it takes no notice of, such as numbers.
+    """
+    labels = labels_of(data)
+    if labels is None or columns is None or all(isinstance(label, str) for label in [*labels, *columns]):
+        return
+    if labels != list(columns):
+        raise DataError(
+            f"X has {column_names(range(len(labels)), labels)}, but the sample has "
+            f"{column_names(range(len(columns)), columns)}: give them in this order, or an array"
+        )
+
+
 def refuse_text(data: Any) -> None:
     """Raise `DataError` that names the first column of a frame that does not hold numbers."""
     if kind_of(data) == "array":
@@ -95,7 +111,7 @@ def refuse_text(data: Any) -> None:
         column = np.asarray(data[name])
         try:
             column.astype(np.float64)
-            numbers = column.dtype.kind not in "mM"  # dates would become nanoseconds without a word
+            numbers = True
         except (TypeError, ValueError):
             numbers = False
         if not numbers:
