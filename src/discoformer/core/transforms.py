@@ -57,6 +57,10 @@ class Transform(ABC):
     def denormalize(self, points: Tensor) -> Tensor:
         """Points back out."""
 
+    def draw(self, sample: Callable[[int], Tensor], n: int) -> Tensor:
+        """n points (..., n, d) outside, from a way to draw points inside."""
+        return self.denormalize(sample(n))
+
     @abstractmethod
     def score_outside(self, points: Tensor, score: Tensor, support: Tensor) -> Tensor:
         """What a score inside reads outside at ``points``; ``support`` (e,) marks the columns that count."""
@@ -225,7 +229,7 @@ class ColumnMaps(Transform):
 
     def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
         log_slope, bend = self._slopes(points)
-        outside = (self._beyond(points) & support).any(-1)
+        outside = self._beyond(points).any(-1)
         log_density = inside.log_density + (log_slope * support).sum(-1)
         score = inside.score * log_slope.exp() + bend * support
         return Estimate(
@@ -297,13 +301,14 @@ class KeptColumns(Transform):
     """Some of the columns; the others follow from them by a relation found in the sample.
 
     The score along the others is zero.  Values of theirs that contradict the sample change nothing, but are
-    warned of, once.
+    warned of, once.  Beyond ``ends``, the lowest and highest value (e,) they can have, there is no mass.
     """
 
     kept: tuple[int, ...]
     dropped: tuple[int, ...]
     relation: Relation
     names: tuple[str, ...] | None = None
+    ends: tuple[Tensor, Tensor] | None = None
     _warned: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -315,14 +320,26 @@ class KeptColumns(Transform):
 
     def denormalize(self, points: Tensor) -> Tensor:
         order = torch.tensor([*self.kept, *self.dropped], device=points.device).argsort()
-        return torch.cat([points, self.relation.complete(points)], -1)[..., order]
+        others = self.relation.complete(points)
+        if self.ends is not None:  # what is beyond is so by rounding alone
+            others = torch.minimum(torch.maximum(others, self.ends[0].to(others)), self.ends[1].to(others))
+        return torch.cat([points, others], -1)[..., order]
 
     def score_outside(self, points: Tensor, score: Tensor, support: Tensor) -> Tensor:
-        place = torch.eye(self.dim, dtype=score.dtype, device=score.device)[list(self.kept)]  # (k, d)
-        return score @ place
+        return self.estimate_outside(points, Estimate(score[..., 0], score), support).score
 
     def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
-        return Estimate(inside.log_density, self.score_outside(points, inside.score, support))
+        log_density = inside.log_density
+        place = torch.eye(self.dim, dtype=log_density.dtype, device=points.device)[list(self.kept)]  # (k, d)
+        score = inside.score @ place
+        if self.ends is None:
+            return Estimate(log_density, score)
+        low, high = (end.to(points) for end in self.ends)
+        others = points[..., list(self.dropped)]
+        beyond = ((others < low) | (others > high)).any(-1)
+        return Estimate(
+            torch.where(beyond, -torch.inf, log_density), torch.where(beyond.unsqueeze(-1), 0.0, score)
+        )
 
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
         lost = [c for c in columns if c in set(self.dropped)]
