@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ __all__ = [
     "check_weights",
     "column_names",
     "largest",
+    "one_line",
     "plain",
+    "printable",
     "show_cell",
 ]
 
@@ -55,8 +58,36 @@ def show_cell(value: object) -> str:
         value = value.item()
     if not isinstance(value, str) and len(repr(value)) <= 40:
         return repr(value)
-    text = "".join(character for character in str(value)[:1000] if character.isprintable())
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+    return repr(printable(str(value), 40))
+
+
+@contextmanager
+def one_line(message: str, *, reason: bool = False) -> Iterator[None]:
+    """Whatever a foreign parser stumbles over in a broken file is a `DataError` with this message.
+
+    >>> with one_line("data.xlsx: not a xlsx file, or a broken one"):
+    ...     {}["no such part"]
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: data.xlsx: not a xlsx file, or a broken one
+    """
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # they have dozens of types
+        said = printable(str(error), 200) or type(error).__name__
+        raise DataError(f"{message}: {said}" if reason else message) from error
+
+
+def printable(text: str, most: int = 1000) -> str:
+    """Text on one line, without control characters, and not longer than ``most``.
+
+    >>> printable("two\\nlines \\x1b[31m", 12)
+    'two lines...'
+    """
+    line = "".join(character for character in " ".join(text[: 10 * most].split()) if character.isprintable())
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def check_points(

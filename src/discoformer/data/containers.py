@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError, column_names
+from discoformer.core.checks import DataError, column_names, show_cell
 
 __all__ = [
     "kind_of",
@@ -85,7 +85,7 @@ def refuse_columns(data: Any) -> None:
         raise DataError("X has no columns")
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise DataError(f"X has two columns {twice!r}: rename one of them")
+        raise DataError(f"X has two columns {show_cell(twice)}: rename one of them")
 
 
 def refuse_other_labels(data: Any, columns: Sequence[Any] | None) -> None:
@@ -116,7 +116,7 @@ def refuse_text(data: Any) -> None:
             numbers = False
         if not numbers:
             raise DataError(
-                f"column {name!r} holds text or dates: turn it into numbers or leave it out"
+                f"column {show_cell(name)} holds text or dates: turn it into numbers or leave it out"
             ) from None
 
 
@@ -134,7 +134,7 @@ drop or fill such rows first
         return
     row, column = (int(i) for i in np.argwhere(bad)[0])
     what = "NaN" if np.isnan(values[row, column]) else "an infinity"
-    which = f"column {column}" if names is None else f"column {names[column]!r}"
+    which = f"column {column}" if names is None else f"column {show_cell(names[column])}"
     raise DataError(
         f"X has {what} at row {row}, {which} ({int(bad.sum())} NaN or infinite value(s) in all): "
         "drop or fill such rows first"
