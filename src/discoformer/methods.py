@@ -19,9 +19,20 @@ from discoformer.baselines.gmm import BayesianMixture, GaussianMixtureBIC
 from discoformer.baselines.kde import KDE
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
+from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.mixture.views import Views
 from discoformer.models.registry import Card, list_models, load_model, read_card
 
-__all__ = ["METHODS", "PEERS", "RangeWarning", "Resolved", "check_range", "describe_methods", "resolve"]
+__all__ = [
+    "METHODS",
+    "PEERS",
+    "RangeWarning",
+    "Resolved",
+    "check_range",
+    "describe_methods",
+    "resolve",
+    "without_axes",
+]
 
 
 class Entry(NamedTuple):
@@ -82,6 +93,17 @@ def resolve(model: str | Path | Method = "default") -> Resolved:
     path = Path(model)
     stamp = path.stat().st_mtime_ns if path.is_file() else 0  # a file that is trained on gets read again
     return _load(str(model), stamp)
+
+
+def without_axes(resolved: Resolved) -> Resolved:
+    """The same network when no direction counts more than another: exactly affine equivariant.
+
+    >>> without_axes(resolve("default")).method.axes
+    False
+    """
+    if not isinstance(resolved.method, Views | UnifiedNetwork):
+        raise DataError(f"axes=False needs a network that can do without them, not {resolved.name!r}")
+    return resolved._replace(method=resolved.method.without_axes())
 
 
 def describe_methods() -> str:

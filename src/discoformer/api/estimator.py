@@ -17,9 +17,9 @@ from torch import Tensor
 
 import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
-from discoformer.api.fitting import Fitted, fit_sample, fit_stream
+from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.columns.bounds import Bound
-from discoformer.core.checks import DataError, check_points, plain
+from discoformer.core.checks import DataError, check_points, check_weights, plain
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
@@ -33,7 +33,6 @@ from discoformer.data.containers import (
     wrap_columns,
 )
 from discoformer.functionals import Functional, Split
-from discoformer.methods import resolve
 from discoformer.scale.opening import is_remote, open_source
 from discoformer.scale.source import is_dask
 from discoformer.scale.stream import Stream, StreamingMethod
@@ -67,6 +66,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Where columns cannot go: one pair (low, high) for all columns, a list with a pair or None per
         column, or a mapping from column names or numbers to pairs.  None in a pair leaves that side open.
         See `discoformer.columns.bounds`: no mass is put outside, the log density there is -inf.
+    axes : bool, default=True
+        Whether the columns' own axes may count: skewed or heaped columns, clusters along the axes.  Without,
+        answers follow every affine map of the data exactly, rotations included.
     verbose : bool, default=False
         Show the progress of every pass over data that is streamed.
 
@@ -76,6 +78,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         The fitted field of the spine, for `discoformer.views` and `discoformer.functionals`.
     n_features_in_ : int
     feature_names_in_ : (d,), only if fitted on a frame with names
+    loo_log_density_ : (n,)
+        Log density of every row of the sample under the fit without that row, so that no row vouches for
+        itself.  Found when it is asked for; for samples in memory.
     support_ : (d,) of bool
         Columns that carry a density.  Constant columns and linear combinations of the columns before
         them are left out with a `SupportWarning`: the log density is that of the others.
@@ -88,9 +93,12 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     ((3,), (3, 2))
     """
 
-    def __init__(self, *, model: Any = "default", bounds: Any = None, verbose: bool = False) -> None:
+    def __init__(
+        self, *, model: Any = "default", bounds: Any = None, axes: bool = True, verbose: bool = False
+    ) -> None:
         self.model = model
         self.bounds = bounds
+        self.axes = axes
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -112,13 +120,18 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             if not plain:
                 raise DataError("bounds and sample weights need the sample in memory: load it first")
             return self._fit_source(X)
-        if isinstance(X, np.memmap) and plain and isinstance(resolve(self.model).method, StreamingMethod):
+        if (
+            isinstance(X, np.memmap)
+            and plain
+            and isinstance(choose(self.model, self.axes).method, StreamingMethod)
+        ):
             return self._fit_source(X)
         context, labels = self._read_sample(X), labels_of(X)
         weights, names = _read_weights(sample_weight), labels or self._names
-        fitted = fit_sample(context, self.model, weights=weights, bounds=self.bounds, names=names)
-        sample = None if sample_weight is not None else context
-        self._keep(fitted.field, type(X), labels, fitted.bounds, sample)
+        fitted = fit_sample(
+            context, self.model, weights=weights, bounds=self.bounds, names=names, axes=self.axes
+        )
+        self._keep(fitted.field, type(X), labels, fitted.bounds, context, weights)
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -181,6 +194,20 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if issubclass(self._holder, Tensor):
             return points
         return make_frame(points.cpu().numpy(), self._labels, self._holder)
+
+    @property
+    def loo_log_density_(self) -> NDArray[np.float64]:
+        """Log density (n,) of every row of the sample under the fit without that row."""
+        check_is_fitted(self)
+        if self._sample is None:
+            raise AttributeError("loo_log_density_ needs the sample in memory: fit to an array or a frame")
+        if not hasattr(self, "_left_out"):
+            rows = torch.from_numpy(self._sample)
+            weights = None if self._weights is None else check_weights(self._weights, rows)
+            with torch.no_grad():
+                found = as_density(self.field_).left_out(rows, weights)
+            self._left_out: NDArray[np.float64] = found.cpu().numpy()
+        return self._left_out
 
     def marginal(self, columns: Any) -> DiScoFormer:
         """The estimator of some of the columns, in the order given, without another fit.
@@ -274,7 +301,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         stream = Stream(open_source(X, show=self.verbose))
         self.n_features_in_ = stream.source.dim
         self._set_names(stream.source.names)
-        fitted = fit_stream(stream, self.model, names=self._names)
+        fitted = fit_stream(stream, self.model, names=self._names, axes=self.axes)
         self._keep(fitted.field, np.ndarray, None, fitted.bounds)
         return self
 
@@ -285,6 +312,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         columns: list[Any] | None,
         bounds: list[Bound],
         sample: Tensor | None = None,
+        weights: Any = None,
     ) -> None:
         """What a fit leaves behind: numbers, and what the answers are to be held in."""
         self.field_, self._bounds = field, bounds
@@ -292,6 +320,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._holder, self._columns = holder, columns
         rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
         self._sample: NDArray[np.float64] | None = rows
+        self._weights = None if weights is None else np.array(weights, dtype=np.float64)
+        if hasattr(self, "_left_out"):
+            del self._left_out
 
     def _set_names(self, names: Sequence[str] | None) -> None:
         if names is not None:
@@ -337,11 +368,11 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
         """What the functionals are to average over, and what they are to ask."""
         check_is_fitted(self)
-        if self._sample is None:
+        if self._sample is None or self._weights is not None:
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_
-        fitted = Fitted(self.field_, resolve(self.model), self._bounds)
+        fitted = Fitted(self.field_, choose(self.model, self.axes), self._bounds)
         return self._sample[..., self.field_.support], fitted.refit()
 
     def _positions(self, columns: Any) -> list[int]:

@@ -12,10 +12,10 @@ from discoformer.columns.bounds import Bound, parse_bounds
 from discoformer.columns.fitting import FitRecipe
 from discoformer.core.checks import check_points
 from discoformer.core.fields import Field
-from discoformer.methods import Resolved, check_range, resolve
+from discoformer.methods import Resolved, check_range, resolve, without_axes
 from discoformer.scale.stream import Stream
 
-__all__ = ["Fitted", "fit_sample", "fit_stream"]
+__all__ = ["Fitted", "choose", "fit_sample", "fit_stream"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,19 @@ class Fitted:
         return FitRecipe(self.resolved.method, bounds, drop=False)
 
 
+def choose(model: Any, axes: bool) -> Resolved:
+    """The method behind ``model``, with or without axes."""
+    return resolve(model) if axes else without_axes(resolve(model))
+
+
 def fit_sample(
-    sample: Any, model: Any = "default", *, weights: Any = None, bounds: Any = None, names: Any = None
+    sample: Any,
+    model: Any = "default",
+    *,
+    weights: Any = None,
+    bounds: Any = None,
+    names: Any = None,
+    axes: bool = True,
 ) -> Fitted:
     """Fit to a sample in memory.
 
@@ -54,12 +65,13 @@ def fit_sample(
     weights : (..., n), optional
     bounds : as for `discoformer.columns.bounds.parse_bounds`
     names : column names for the messages
+    axes : whether the columns' own axes may count
 
     >>> import numpy as np
     >>> fit_sample(np.random.default_rng(0).normal(size=(50, 2)), "kde-scott").field.support
     [0, 1]
     """
-    resolved = resolve(model)
+    resolved = choose(model, axes)
     context: Tensor = check_points(sample, "X", min_rows=2)
     rows, dim = context.shape[-2:]
     pairs = parse_bounds(bounds, dim, names)
@@ -68,9 +80,11 @@ def fit_sample(
     return Fitted(field, resolved, pairs)
 
 
-def fit_stream(stream: Stream, model: Any = "default", *, names: Sequence[str] | None = None) -> Fitted:
+def fit_stream(
+    stream: Stream, model: Any = "default", *, names: Sequence[str] | None = None, axes: bool = True
+) -> Fitted:
     """Fit by passes over a sample that is not in memory."""
-    resolved = resolve(model)
+    resolved = choose(model, axes)
     field = FitRecipe(resolved.method, names=names).fit_stream(stream)
     check_range(resolved, stream.rows, len(field.support))
     return Fitted(field, resolved, parse_bounds(None, stream.source.dim))

@@ -181,6 +181,10 @@ class KDEField(Density):
     def __repr__(self) -> str:
         return f"kernel density of {self._points.shape[-2]} points in {self.dim} column(s)"
 
+    def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+        """`loo_log_density`: the sample and its weights are known already."""
+        return self.loo_log_density()
+
     def loo_log_density(self) -> Tensor:
         """Log density (..., n) at every sample point of the estimate without that point.
 

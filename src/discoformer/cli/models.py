@@ -35,7 +35,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _row(name: str, card: Card) -> list[str]:
     parameters = sum(p.numel() for p in load_model(name).parameters())
-    priors = card.prior.values() if "members" in card.core else [card.prior]
     return [
         name,
         str(card.core.get("kind")),
@@ -43,7 +42,7 @@ def _row(name: str, card: Card) -> list[str]:
         f"{parameters / 1e6:.2f}M",
         "-".join(map(str, sorted(set(card.dims)))),
         "-".join(map(str, card.sizes)),
-        " + ".join(dict.fromkeys(str(prior.get("name")) for prior in priors)),
+        str(card.prior.get("name")),
         str(card.record.get("steps", "")),
         str(card.record.get("minutes", "")),
     ]

@@ -134,7 +134,7 @@ class HalfLine(ColumnMap):
         distance = self.scale * functional.softplus(u if self.rising else -u)
         return self.low + distance if self.rising else self.high - distance
 
-    def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
         z = self._distance(x)
         rise = self._rise(z)
         bend = torch.exp(-z) / (rise * self.scale)
@@ -177,7 +177,7 @@ class Interval(ColumnMap):
         inside = self.low + (self.high - self.low) * torch.sigmoid(u)
         return torch.minimum(torch.maximum(inside, self.low), self.high)
 
-    def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
         above, below = self._distances(x)
         log_slope = (self.high - self.low).log() - above.log() - below.log()
         return log_slope, 1 / below - 1 / above

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from discoformer.core.fields import Density
 from discoformer.core.transforms import ColumnMap
 
 __all__ = ["NormalScores", "log_ndtr_inverse"]
 
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
-_SERIES = 1e-4  # squared distances over nu below which the transform is read off its series
+_CENTER = 1e-12  # squared distances over nu below which a component's slope is that at its center
 _LEAST = 1e-290  # probabilities below this are told by their logarithms
 _ROUNDS = 80  # of safeguarded Newton steps; a handful are needed
 
@@ -35,6 +36,7 @@ class NormalScores(ColumnMap):
     Attributes
     ----------
     log_weight, mean, scale, nu : (M,) each
+    density : of the column, as it was fitted; None where no row need be left out
 
     Examples
     --------
@@ -48,6 +50,7 @@ class NormalScores(ColumnMap):
     mean: Tensor
     scale: Tensor
     nu: Tensor
+    density: Density | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         return self._scores(self._standard(x)[0])
@@ -61,7 +64,7 @@ class NormalScores(ColumnMap):
             value = self.forward(x)
             below = value < u
             low, high = torch.where(below, x, low), torch.where(below, high, x)
-            slope = self.log_derivative(x)[0].exp()
+            slope = self.log_derivative(x, value)[0].exp()
             step = x - (value - u) / slope
             inside = (step > low) & (step < high) & step.isfinite()
             new = torch.where(inside, step, 0.5 * (low + high))
@@ -71,33 +74,41 @@ class NormalScores(ColumnMap):
                 break
         return x
 
-    def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        z, log_slope, bend = self._standard(x)
-        u = self._scores(z)
-        terms = self.log_weight - 0.5 * z.square() + log_slope  # of the density, but for its constant
-        log_density = terms.logsumexp(-1)
-        share = (terms - log_density.unsqueeze(-1)).exp()
-        score = (share * (bend - z * log_slope.exp())).sum(-1)  # the derivative of log_density
+    def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        z, slope, bend = self._standard(x)
+        u = self._scores(z) if u is None else u
+        terms = (
+            self.log_weight.exp() * (-0.5 * z.square()).exp() * slope
+        )  # of the density, but for its constant
+        density = terms.sum(-1)
+        log_density, share = density.log(), terms / density.unsqueeze(-1)
+        if bool((density < _LEAST).any()):  # far out: by logarithms
+            logs = self.log_weight - 0.5 * z.square() + slope.log()
+            log_density = logs.logsumexp(-1)
+            share = (logs - log_density.unsqueeze(-1)).exp()
+        score = (share * (bend - z * slope)).sum(-1)  # the derivative of log_density
         log_derivative = log_density + 0.5 * u.square()
         return log_derivative, score + u * log_derivative.exp()
 
+    def log_derivative_left_out(self, x: Tensor, u: Tensor, weights: Tensor | None) -> Tensor:
+        if self.density is None:
+            return super().log_derivative_left_out(x, u, weights)
+        return self.density.left_out(x.unsqueeze(-1), weights) + 0.5 * u.square() + _LOG_ROOT
+
     def _standard(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """z of every component (..., M), the logarithm of its slope in x, and the derivative of that."""
-        nu, factor = self.nu, self._factor
+        """z of every component (..., M), its slope in x, and the derivative of that slope's logarithm.
+
+        From z^2 = a log(1 + q), q = t^2 / nu: with r = log(1 + q) / q the slope of z is
+        sqrt(a / nu r) / (1 + q) / scale.
+        """
         t = (x.unsqueeze(-1) - self.mean) / self.scale
-        q = t.square() / nu
-        small = q < _SERIES
-        safe = torch.where(small, 1.0, q)
-        log_q = torch.log1p(safe)
-        # r = log(1 + q) / q and its derivative by q, which lose their digits near zero
-        ratio = torch.where(small, 1 - q / 2 + q.square() / 3 - q**3 / 4, log_q / safe)
-        series = -0.5 + 2 * q / 3 - 0.75 * q.square()
-        slope = torch.where(small, series, (1 / (1 + safe) - log_q / safe) / safe)
-        z = t * (factor * ratio).sqrt()
-        # z' = sqrt(a / nu) (1 / (1 + q)) / sqrt(ratio), from z^2 = a log(1 + q)
-        log_slope = 0.5 * (factor / ratio).log() - torch.log1p(q) - self.scale.log()
-        bend = -(slope / ratio + 2 / (1 + q)) * t / (nu * self.scale)
-        return z, log_slope, bend
+        q = (t.square() / self.nu).clamp_min(_CENTER)
+        beyond = 1 / (1 + q)
+        ratio = torch.log1p(q) / q
+        root = (self._factor * ratio).sqrt()
+        slope = root * beyond / (ratio * self.scale)
+        bend = -((beyond - ratio) / (q * ratio) + 2 * beyond) * t / (self.nu * self.scale)
+        return t * root, slope, bend
 
     @property
     def _factor(self) -> Tensor:
@@ -111,8 +122,10 @@ class NormalScores(ColumnMap):
     def _scores(self, z: Tensor) -> Tensor:
         """Phi^-1 of the mean of Phi(z) (..., M), from the tail that is the smaller."""
         half = 0.5 * self.log_weight.exp()
-        part = z * math.sqrt(0.5)  # torch's own ndtr is 1 + erf, which loses the tail
-        lower, upper = (half * torch.erfc(-part)).sum(-1), (half * torch.erfc(part)).sum(-1)
+        tail = torch.erfc(z.abs() * math.sqrt(0.5))  # twice that of every component; Phi itself would lose it
+        below = z < 0
+        lower = (half * torch.where(below, tail, 2 - tail)).sum(-1)
+        upper = (half * torch.where(below, 2 - tail, tail)).sum(-1)
         left = lower < upper
         tail = torch.where(left, lower, upper)
         score = torch.special.ndtri(tail.clamp_min(_LEAST))

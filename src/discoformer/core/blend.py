@@ -88,6 +88,11 @@ class Blend(Density):
 
         return bisect_quantile(self.cdf, bracket, shares, self.log_weight)
 
+    def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The parts without the row; their weights are those of all rows."""
+        parts = torch.stack([part.left_out(rows, weights) for part in self.parts], -1)
+        return (parts + self.log_weight.unsqueeze(-2).to(parts)).logsumexp(-1)
+
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         return Blend(tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight)
 

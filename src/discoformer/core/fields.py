@@ -125,6 +125,13 @@ class Density(PointDensity):
         """Where the distribution function (..., m) of one column is ``shares`` (..., m): (..., m, 1)."""
 
     @abstractmethod
+    def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Log density (..., n) at every row of the sample under the fit without that row; in closed form.
+
+        ``rows`` (..., n, d) are those of the sample, with their ``weights`` (..., n), if it had any.
+        """
+
+    @abstractmethod
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         """The law of x matrix + shift, matrix (..., d, e) of rank e and shift (..., 1, e)."""
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Density, Estimate, Field, PointDensity
-from discoformer.core.transforms import Frame, KeptColumns, Transform, scaling_frame
+from discoformer.core.transforms import At, Frame, KeptColumns, Transform, scaling_frame
 
 __all__ = ["Pushforward", "PushedDensity", "PushedField", "on_support", "push"]
 
@@ -75,8 +75,8 @@ class PushedField(Field):
     def _score(self, queries: Tensor) -> Tensor:
         places = self._places(queries)
         score = self.base._score(places[-1])
-        for transform, points, support in self._outward(places):
-            score = transform.score_outside(points, score, support)
+        for transform, at in self._outward(places):
+            score = transform.score_outside(at, score)
         return score.to(queries.dtype)
 
     def _places(self, queries: Tensor) -> list[Tensor]:
@@ -87,11 +87,12 @@ class PushedField(Field):
             places.append(transform.normalize(places[-1]))
         return places
 
-    def _outward(self, places: Sequence[Tensor]) -> list[tuple[Transform, Tensor, Tensor]]:
-        """Transforms from the base to the data, the points outside of each, the columns that count inside."""
+    def _outward(self, places: Sequence[Tensor]) -> list[tuple[Transform, At]]:
+        """Transforms from the base to the data, and the points on both sides of each."""
         supports = _supports(self.base, self.transforms)[1:]
         counts = [_mask(support, place) for support, place in zip(supports, places[1:], strict=True)]
-        return list(zip(self.transforms, places[:-1], counts, strict=True))[::-1]
+        both_sides = map(At, places[:-1], places[1:], counts)
+        return list(zip(self.transforms, both_sides, strict=True))[::-1]
 
     def __repr__(self) -> str:
         said = [text for text in (transform.describe() for transform in self.transforms) if text]
@@ -107,8 +108,8 @@ class PushedDensity(PushedField, PointDensity):
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         places = self._places(queries)
         answer = self.base._estimate(places[-1])
-        for transform, points, support in self._outward(places):
-            answer = transform.estimate_outside(points, answer, support)
+        for transform, at in self._outward(places):
+            answer = transform.estimate_outside(at, answer)
         return Estimate(answer.log_density.to(queries.dtype), answer.score.to(queries.dtype))
 
 
@@ -118,7 +119,7 @@ class Pushforward(PushedDensity, Density):
     Examples
     --------
     >>> from discoformer import load_model
-    >>> field = load_model("mixture").fit(torch.randn(100, 3, dtype=torch.float64))
+    >>> field = load_model("default").network.fit(torch.randn(100, 3, dtype=torch.float64))
     >>> field.marginal([2, 0]).dim, field.conditional([1], [0.5]).dim
     (2, 2)
     >>> median = field.marginal([1]).quantile([0.5])
@@ -175,6 +176,13 @@ class Pushforward(PushedDensity, Density):
         whole = self._by_column()
         points = whole.base.quantile(shares)
         return reduce(lambda x, transform: transform.denormalize(x), reversed(whole.transforms), points)
+
+    def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+        places = self._places(rows)
+        log_density = self.base.left_out(places[-1], weights)
+        for transform, at in self._outward(places):
+            log_density = log_density + transform.log_det_left_out(at, weights)
+        return log_density
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         if len(self.transforms) > 1 or not isinstance(self.transforms[0], Frame):

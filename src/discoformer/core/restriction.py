@@ -15,7 +15,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
-from discoformer.core.transforms import OFF_SUPPORT, Relation, Transform
+from discoformer.core.transforms import OFF_SUPPORT, At, Relation, Transform
 
 __all__ = ["Restriction"]
 
@@ -71,14 +71,14 @@ class Restriction(Transform):
     def denormalize(self, points: Tensor) -> Tensor:
         return points
 
-    def score_outside(self, points: Tensor, score: Tensor, support: Tensor) -> Tensor:
-        return torch.where(self.holds(points).unsqueeze(-1), score, 0.0)
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
+        return torch.where(self.holds(at.outside).unsqueeze(-1), score, 0.0)
 
-    def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
-        log_density = inside.log_density - self.log_mass.to(points).unsqueeze(-1)
+    def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
+        log_density = inside.log_density - self.log_mass.to(at.outside).unsqueeze(-1)
         return Estimate(
-            torch.where(self.holds(points), log_density, -torch.inf),
-            self.score_outside(points, inside.score, support),
+            torch.where(self.holds(at.outside), log_density, -torch.inf),
+            self.score_outside(at, inside.score),
         )
 
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:

@@ -22,6 +22,7 @@ from discoformer.core.fields import Estimate
 
 __all__ = [
     "OFF_SUPPORT",
+    "At",
     "ColumnMap",
     "ColumnMaps",
     "Frame",
@@ -39,6 +40,20 @@ class SupportWarning(UserWarning):
     """Columns were left out, or queries differ from the sample in columns that were left out."""
 
     __module__ = "discoformer"  # where users import it from
+
+
+class At(NamedTuple):
+    """Points on both sides of a map.
+
+    Attributes
+    ----------
+    outside, inside : (..., m, d) and (..., m, e)
+    support : (e,), marks the columns inside that count
+    """
+
+    outside: Tensor
+    inside: Tensor
+    support: Tensor
 
 
 class Transform(ABC):
@@ -62,12 +77,17 @@ class Transform(ABC):
         return self.denormalize(sample(n))
 
     @abstractmethod
-    def score_outside(self, points: Tensor, score: Tensor, support: Tensor) -> Tensor:
-        """What a score inside reads outside at ``points``; ``support`` (e,) marks the columns that count."""
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
+        """What a score inside reads outside."""
 
     @abstractmethod
-    def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
+    def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         """The same for log density and score."""
+
+    def log_det_left_out(self, at: At, weights: Tensor | None) -> Tensor:
+        """log |det T'| (..., n) at rows of the sample, of the map that would be fitted without them."""
+        nothing = torch.zeros_like(at.inside)
+        return self.estimate_outside(at, Estimate(nothing[..., 0], nothing)).log_density
 
     def cdf_outside(self, points: Tensor, inside: Tensor) -> Tensor:
         """What a distribution function (..., m) of one column inside reads outside: maps increase."""
@@ -143,10 +163,10 @@ class Frame(Transform):
         log_density, score = estimate
         return Estimate(log_density + self.log_det.unsqueeze(-1), score @ self.matrix.mT)
 
-    def score_outside(self, points: Tensor, score: Tensor, support: Tensor) -> Tensor:
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
         return score @ self.matrix.mT
 
-    def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
+    def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         return self.denormalize_estimate(inside)
 
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
@@ -182,8 +202,12 @@ class ColumnMap(ABC):
         """x(u)."""
 
     @abstractmethod
-    def log_derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """log u'(x), and its own derivative by x."""
+    def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """log u'(x), and its own derivative by x; ``u`` is u(x), where it is known."""
+
+    def log_derivative_left_out(self, x: Tensor, u: Tensor, weights: Tensor | None) -> Tensor:
+        """log u'(x) at values (..., n) of the sample, of the map fitted without each of them."""
+        return self.log_derivative(x, u)[0]
 
     def read_cdf(self, x: Tensor, inside: Tensor) -> Tensor:
         """A distribution function (..., m) inside, outside at x: no mass is below the bounds, none above."""
@@ -224,17 +248,24 @@ class ColumnMaps(Transform):
             [self.maps[j].inverse(u) if j in self.maps else u for j, u in enumerate(points.unbind(-1))], -1
         )
 
-    def score_outside(self, points: Tensor, score: Tensor, support: Tensor) -> Tensor:
-        return self.estimate_outside(points, Estimate(score[..., 0], score), support).score
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
+        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
 
-    def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
-        log_slope, bend = self._slopes(points)
-        outside = self._beyond(points).any(-1)
-        log_density = inside.log_density + (log_slope * support).sum(-1)
-        score = inside.score * log_slope.exp() + bend * support
+    def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
+        log_slope, bend = self._slopes(at)
+        outside = self._beyond(at.outside).any(-1)
+        log_density = inside.log_density + (log_slope * at.support).sum(-1)
+        score = inside.score * log_slope.exp() + bend * at.support
         return Estimate(
             torch.where(outside, -torch.inf, log_density), torch.where(outside.unsqueeze(-1), 0.0, score)
         )
+
+    def log_det_left_out(self, at: At, weights: Tensor | None) -> Tensor:
+        x = self._inside(at.outside)
+        total = torch.zeros_like(x[..., 0])
+        for j, own in self.maps.items():
+            total = total + own.log_derivative_left_out(x[..., j], at.inside[..., j], weights) * at.support[j]
+        return total
 
     def cdf_outside(self, points: Tensor, inside: Tensor) -> Tensor:
         return self.maps[0].read_cdf(points.squeeze(-1), inside) if self.maps else inside
@@ -255,11 +286,10 @@ class ColumnMaps(Transform):
         parts = [f"column {j} in ({low[j]:g}, {high[j]:g})" for j in sorted(self.maps)]
         return "bounds: " + ", ".join(parts)
 
-    def _slopes(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        inside = self._inside(points)
-        zero = torch.zeros_like(points[..., 0])
+    def _slopes(self, at: At) -> tuple[Tensor, Tensor]:
+        x, zero = self._inside(at.outside), torch.zeros_like(at.outside[..., 0])
         pairs = [
-            self.maps[j].log_derivative(inside[..., j]) if j in self.maps else (zero, zero)
+            self.maps[j].log_derivative(x[..., j], at.inside[..., j]) if j in self.maps else (zero, zero)
             for j in range(self.dim)
         ]
         log_slope, bend = (torch.stack(parts, -1) for parts in zip(*pairs, strict=True))
@@ -325,17 +355,17 @@ class KeptColumns(Transform):
             others = torch.minimum(torch.maximum(others, self.ends[0].to(others)), self.ends[1].to(others))
         return torch.cat([points, others], -1)[..., order]
 
-    def score_outside(self, points: Tensor, score: Tensor, support: Tensor) -> Tensor:
-        return self.estimate_outside(points, Estimate(score[..., 0], score), support).score
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
+        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
 
-    def estimate_outside(self, points: Tensor, inside: Estimate[Tensor], support: Tensor) -> Estimate[Tensor]:
-        log_density = inside.log_density
-        place = torch.eye(self.dim, dtype=log_density.dtype, device=points.device)[list(self.kept)]  # (k, d)
-        score = inside.score @ place
+    def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
+        log_density, score = inside
+        place = torch.eye(self.dim, dtype=score.dtype, device=score.device)[list(self.kept)]  # (k, d)
+        score = score @ place
         if self.ends is None:
             return Estimate(log_density, score)
-        low, high = (end.to(points) for end in self.ends)
-        others = points[..., list(self.dropped)]
+        low, high = (end.to(at.outside) for end in self.ends)
+        others = at.outside[..., list(self.dropped)]
         beyond = ((others < low) | (others > high)).any(-1)
         return Estimate(
             torch.where(beyond, -torch.inf, log_density), torch.where(beyond.unsqueeze(-1), 0.0, score)

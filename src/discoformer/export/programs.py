@@ -80,7 +80,7 @@ def export_read(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from discoformer.models.registry import build_network
-    >>> network = build_network({"kind": "mixture", "layers": 1, "slots": 4}, "whiten").double()
+    >>> network = build_network({"kind": "unified", "layers": 1, "slots": 4}, "whiten").double()
     >>> sample = torch.randn(50, 2, dtype=torch.float64)
     >>> with TemporaryDirectory() as folder, torch.no_grad():
     ...     export_read(network.fit(sample), f"{folder}/sample.pt2", probe=sample)

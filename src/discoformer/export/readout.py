@@ -19,7 +19,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field
 from discoformer.core.frames import Identity, turn_to_kurtosis
 from discoformer.core.pushforward import PushedDensity
-from discoformer.core.transforms import ColumnMap, ColumnMaps, Frame, Transform, scaling_frame
+from discoformer.core.transforms import At, ColumnMap, ColumnMaps, Frame, Transform, scaling_frame
 from discoformer.models.attention.network import AttentionDensity
 from discoformer.models.mixture.lift import natural_parameters
 from discoformer.models.mixture.slots import student_log_density
@@ -76,9 +76,11 @@ class Readout(nn.Module):
             places.append(transform.normalize(places[-1]))
         answer = Estimate(*self.base(places[-1]))
         counts = torch.ones_like(places[-1][0], dtype=torch.bool)
-        for transform, place in zip(reversed(self.transforms), reversed(places[:-1]), strict=True):
-            answer = transform.estimate_outside(place, answer, counts)
-            counts = transform.score_outside(place[:1], counts.to(place).unsqueeze(0), counts)[0] > 0
+        for k in reversed(range(len(self.transforms))):
+            at = At(places[k], places[k + 1], counts)
+            answer = self.transforms[k].estimate_outside(at, answer)
+            first = At(places[k][:1], places[k + 1][:1], counts)
+            counts = self.transforms[k].score_outside(first, counts.to(queries).unsqueeze(0))[0] > 0
         return answer.log_density.to(queries.dtype), answer.score.to(queries.dtype)
 
     def _within(self, points: Tensor, maps: ColumnMaps) -> Tensor:

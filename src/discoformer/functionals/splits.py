@@ -9,7 +9,7 @@ points it has not seen it is not sure enough.  ``split`` chooses:
               with a fixed seed, so that the answer is the same every time
 ``balanced``  the mean of the two: for an estimate by maximum likelihood the optimism of the one and
               the pessimism of the other are equal to first order and cancel
-``loo``       leave one point out, for a field with ``loo_log_density`` (kernel density estimates)
+``loo``       the fit without each point, in closed form: log densities of mixtures and kernel estimates
 ============  ==========================================================================================
 
 Where one density is averaged at its own sample (`entropy`, `fisher_information`,
@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Field, Method, as_point_density
+from discoformer.core.fields import Density, Field, Method, as_point_density
 
 __all__ = [
     "Functional",
@@ -74,11 +74,6 @@ class Functional(NamedTuple):
 
 
 @runtime_checkable
-class _LeavesOneOut(Protocol):
-    def loo_log_density(self) -> Tensor: ...
-
-
-@runtime_checkable
 class _KnowsDivergence(Protocol):
     def score_divergence(self, queries: Tensor) -> Tensor: ...
 
@@ -93,7 +88,7 @@ def at_own_sample(points: Tensor, source: Source, ask: Ask, split: Split, folds:
     if isinstance(source, Field):
         return ask(source, points).unsqueeze(0)
     if split == "loo":
-        return _leave_one_out(source.fit(points), ask).unsqueeze(0)
+        return _leave_one_out(source.fit(points), points, ask).unsqueeze(0)
     passes = []
     if split != "folds":
         passes.append(ask(source.fit(points), points))
@@ -118,11 +113,11 @@ def _cross_fit(points: Tensor, method: Method, ask: Ask, folds: int) -> Tensor:
     return torch.cat(answers, axis).index_select(axis, back)
 
 
-def _leave_one_out(field: Field, ask: Ask) -> Tensor:
-    if ask is not log_density_of or not isinstance(field, _LeavesOneOut):
+def _leave_one_out(field: Field, points: Tensor, ask: Ask) -> Tensor:
+    if ask is not log_density_of or not isinstance(field, Density):
         what = "the score" if ask is not log_density_of else type(field).__name__
         raise DataError(f"split='loo' is not there for {what}: use split='folds'")
-    return field.loo_log_density()
+    return field.left_out(points)
 
 
 def log_density_of(field: Field, points: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 A weights file is safetensors whose header carries everything needed to rebuild and judge the network:
 core and frame, the prior it was trained on, its range of dimensions and sizes, the record of the run.
-`weights/registry.json` lists the shipped files with their SHA-256, and the stacks made of them.  Another
+`weights/registry.json` lists the shipped files with their SHA-256.  Another
 distribution adds a folder of the same kind through the entry point group ``discoformer.weights``.  Nothing
 is ever unpickled.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
@@ -29,11 +28,9 @@ from discoformer.core.files import replacing
 from discoformer.core.frames import FRAMES
 from discoformer.models.attention.core import AttentionConfig, AttentionCore
 from discoformer.models.attention.network import AttentionNetwork
-from discoformer.models.mixture.core import MixtureConfig, MixtureCore
-from discoformer.models.mixture.network import MixtureNetwork
-from discoformer.models.mixture.stack import Stack
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
 
 __all__ = [
@@ -41,9 +38,9 @@ __all__ = [
     "build_network",
     "list_models",
     "load_model",
+    "load_network",
     "read_card",
     "register",
-    "register_stack",
     "save_model",
     "write_card",
 ]
@@ -60,8 +57,7 @@ class Card:
     ----------
     core : keyword values of the core, with its ``kind``
     frame : name of the frame
-    prior : name and all ranges of the training prior (`Prior.describe`); of a stack, those of every member
-        under its name
+    prior : name and all ranges of the training prior (`Prior.describe`)
     dims, sizes : smallest and largest dimension and context size in training
     record : the run: recipe, steps, minutes, seeds
     """
@@ -91,15 +87,13 @@ def build_network(core: dict[str, Any], frame: str) -> Network:
 
 
 def _build(kind: object, values: dict[str, Any], frame: str) -> Network:
-    if kind == "mixture":
-        return MixtureNetwork(MixtureCore(MixtureConfig(**values)), frame)
     if kind == "attention":
         return AttentionNetwork(AttentionCore(AttentionConfig(**values)), frame)
     if kind == "unified":
         if frame != "whiten":
             raise DataError(f"the unified core works in whitened coordinates: frame {frame!r} must be whiten")
         return UnifiedNetwork(UnifiedCore(UnifiedConfig(**values)))
-    raise DataError(f"unknown core {kind!r}: choose unified, mixture or attention")
+    raise DataError(f"unknown core {kind!r}: choose unified or attention")
 
 
 def save_model(network: Network, card: Card, path: str | Path) -> None:
@@ -156,8 +150,11 @@ def _range(pair: list[int]) -> tuple[int, int]:
     return low, high
 
 
-def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> Network | Stack:
+def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> AttentionNetwork | Views:
     """Load a shipped model by name, or weights by path, ready for inference.
+
+    An attention network is a `Network`.  A mixture network comes as `Views`, with two views of every sample;
+    its attribute ``network`` is the network alone.
 
     Parameters
     ----------
@@ -166,10 +163,19 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
 
     Examples
     --------
-    >>> model = load_model("mixture")
-    >>> model.frame_name, model.dtype
+    >>> model = load_model("default")
+    >>> model.network.frame_name, model.dtype
     ('whiten', torch.float64)
     """
+    network = load_network(name, dtype)
+    if isinstance(network, UnifiedNetwork):
+        return Views(network)
+    assert isinstance(network, AttentionNetwork)
+    return network
+
+
+def load_network(name: str | Path, dtype: torch.dtype = torch.float64) -> Network:
+    """The network alone of what `load_model` loads: its core in its frame."""
     registry = _registry()
     key = str(name)
     entry = registry.get(key)
@@ -178,16 +184,7 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
             shipped = ", ".join(registry)
             raise DataError(f"no model {key!r}: choose one of {shipped}, or give a path to weights")
         return _load_network(Path(name), dtype)
-    if "members" in entry:
-        return Stack([_member(name, dtype) for name in entry["members"]])
     return _load_shipped(key, dtype)
-
-
-def _member(name: str, dtype: torch.dtype) -> MixtureNetwork:
-    network = _load_shipped(name, dtype)
-    if not isinstance(network, MixtureNetwork):
-        raise DataError(f"{name!r} is no mixture network: reinstall discoformer")
-    return network
 
 
 def _load_shipped(name: str, dtype: torch.dtype) -> Network:
@@ -222,25 +219,10 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
 def list_models() -> dict[str, Card]:
     """Names and cards of the shipped models.
 
-    >>> list_models()["default"].core["members"]
-    ['mixture', 'mixture-axis']
+    >>> list_models()["default"].core["kind"]
+    'unified'
     """
-    return {name: _card(entry) for name, entry in _registry().items()}
-
-
-def _card(entry: dict[str, Any]) -> Card:
-    """The card of an entry; a stack's range is what all its members were trained on."""
-    if "members" not in entry:
-        return read_card(entry["folder"] / entry["file"])
-    members = {member: _card(_registry()[member]) for member in entry["members"]}
-    cards = [members[member] for member in entry["members"]]
-    return Card(
-        core={"kind": "stack", "members": entry["members"]},
-        frame=" + ".join(card.frame for card in cards),
-        prior={member: card.prior for member, card in members.items()},
-        dims=(max(card.dims[0] for card in cards), min(card.dims[1] for card in cards)),
-        sizes=(max(card.sizes[0] for card in cards), min(card.sizes[1] for card in cards)),
-    )
+    return {name: read_card(entry["folder"] / entry["file"]) for name, entry in _registry().items()}
 
 
 def register(name: str, path: str | Path) -> None:
@@ -260,20 +242,6 @@ def register(name: str, path: str | Path) -> None:
     with replacing(folder / _LIST) as listing, replacing(folder / file) as weights:
         weights.write_bytes(data)
         listing.write_text(_listing(name, {"file": file, "sha256": digest}))
-    _registry.cache_clear()
-
-
-def register_stack(name: str, members: Sequence[str]) -> None:
-    """Give a stack of shipped mixture networks a name (for maintainers)."""
-
-    missing = [member for member in members if member not in _registry()]
-    if missing:
-        raise DataError(f"not shipped: {', '.join(missing)}")
-    others = [member for member in members if _card(_registry()[member]).core["kind"] != "mixture"]
-    if others:
-        raise DataError(f"not mixture networks: {', '.join(others)}; only their answers can be stacked")
-    with replacing(_weights_folder() / _LIST) as listing:
-        listing.write_text(_listing(name, {"members": list(members)}))
     _registry.cache_clear()
 
 

@@ -22,7 +22,7 @@ ORACLES = {
 def is_network(name: str) -> bool:
     """Whether a name means a pretrained network: a model's name, or the path of a weights file.
 
-    >>> is_network("mixture"), is_network("kde-scott"), is_network("sbtm")
+    >>> is_network("default"), is_network("kde-scott"), is_network("sbtm")
     (True, False, False)
     """
     return name not in ORACLES and name not in METHODS

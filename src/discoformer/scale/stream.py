@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
@@ -34,7 +35,7 @@ class Stream:
     >>> from discoformer.models.registry import build_network
     >>> from discoformer.scale.opening import open_source
     >>> points = np.random.default_rng(0).normal(size=(500, 2))
-    >>> network = build_network({"kind": "mixture", "layers": 1, "width": 8, "slots": 3}, "whiten").double()
+    >>> network = build_network({"kind": "unified", "layers": 1, "width": 8, "slots": 3}, "whiten").double()
     >>> field = network.fit_stream(Stream(open_source(points)))
     >>> in_memory = network.fit(points)
     >>> bool(np.allclose(field.log_density(points), in_memory.log_density(points)))
@@ -67,6 +68,10 @@ class Stream:
             ranks = even_ranks(self.rows, limit)
             self._even[name, limit] = rows_at_ranks(self.source, self.frame(name), ranks)
         return self._even[name, limit]
+
+    def load(self) -> Tensor:
+        """All rows (n, d) in double precision: for samples that are small after all."""
+        return torch.cat(list(self.source.map(torch.Tensor.double)))
 
     def select(self, columns: list[int]) -> Stream:
         """The stream of some of the columns."""

@@ -27,7 +27,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from discoformer.core.checks import DataError, check_context, check_weights
 from discoformer.models.attention.core import AttentionCore, AttentionState
-from discoformer.models.mixture.core import MixtureCore
 from discoformer.models.mixture.folds import by_radius, hold_out
 from discoformer.models.mixture.unified import UnifiedCore
 from discoformer.models.network import Network
@@ -42,13 +41,14 @@ _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: wh
 def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) -> Network:
     """A copy of ``network`` after ``steps`` on the loss of its core: consistency or likelihood.
 
-    A stack, such as the default model, is not a network: adapt its members and stack them again.
+    Of the default model, which has two views, adapt the network and look again:
+    ``Views(adapt(model.network, sample, steps=8))``.
 
     Examples
     --------
     >>> from discoformer import load_model
     >>> sample = torch.randn(30, 2)
-    >>> adapt(load_model("mixture"), sample, steps=1).fit(sample).score(sample).shape
+    >>> adapt(load_model("default").network, sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
     return _last(_rule(network)(network, context, weights, steps), network)
@@ -61,7 +61,7 @@ def adapt_path(network: Network, context: Any, weights: Any = None, *, steps: in
     --------
     >>> from discoformer import load_model
     >>> sample = torch.randn(30, 2)
-    >>> copies = adapt_path(load_model("mixture"), sample, steps=2)
+    >>> copies = adapt_path(load_model("default").network, sample, steps=2)
     >>> [float(copy.fit(sample).score(sample).norm()) > 0 for copy in copies]
     [True, True, True]
     """
@@ -151,7 +151,7 @@ def adapt_likelihood(
     Examples
     --------
     >>> from discoformer.models.registry import build_network
-    >>> core = {"kind": "mixture", "layers": 1, "width": 8, "heads": 2, "slots": 2}
+    >>> core = {"kind": "unified", "layers": 1, "width": 8, "heads": 2, "slots": 2}
     >>> sample = torch.randn(30, 2)
     >>> adapt_likelihood(build_network(core, "whiten"), sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
@@ -190,7 +190,7 @@ def _walk_likelihood(
     network: Network, context: Any, weights: Any, steps: int, lr: float = _LIKELIHOOD_LR, folds: int = _FOLDS
 ) -> Iterator[Network]:
     """Yield the same copy before the first step and after each, while it changes."""
-    if not isinstance(_core(network), MixtureCore | UnifiedCore):
+    if not isinstance(_core(network), UnifiedCore):
         raise TypeError(f"only mixture cores are normalized, not {type(network.core).__name__}")
     _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)
@@ -219,8 +219,8 @@ def _last(walk: Iterator[Network], network: Network) -> Network:
 def _core(network: Network) -> Any:
     if not isinstance(network, Network):
         raise TypeError(
-            f"a {type(network).__name__} is not a network: of a stack, adapt each member, "
-            "Stack([adapt(member, context, steps=8) for member in stack.members])"
+            f"a {type(network).__name__} is not a network: of two views adapt the network, "
+            "Views(adapt(model.network, context, steps=8))"
         )
     return network.core
 

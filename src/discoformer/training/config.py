@@ -69,7 +69,7 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     Attributes
     ----------
     name : of the run's folder and of the weights
-    core : keyword values of a core, with ``kind`` "unified", "mixture" or "attention"
+    core : keyword values of a core, with ``kind`` "unified" or "attention"
     frame : name of the frame the core works in
     prior : keyword values of a prior, with its ``name``
     validation : keyword values of the prior that reports use, or a list of them for several
@@ -80,7 +80,7 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     tokens : context points in a batch: the batch size is tokens // n, at most ``max_batch``
     fresh, second : queries beside the context itself, as fractions of n: fresh draws, and draws from a
         second distribution
-    slots, refinements : ranges drawn per batch (mixture cores only; the unified one has no refinements)
+    slots : range drawn per batch (unified core only)
     line_slots : the range of slots in one dimension, where margins have many narrow heaps; ``slots`` by
         default
     loops : range drawn per batch of how often the last layer is repeated (unified core only)
@@ -121,7 +121,6 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     fresh: NonNegativeFloat = 0.25
     second: NonNegativeFloat = 0.25
     slots: Range[PositiveInt] | None = None
-    refinements: Range[NonNegativeInt] | None = None
     line_slots: Range[PositiveInt] | None = None
     loops: Range[NonNegativeInt] | None = None
     axes_off: Share = 0.0
@@ -150,7 +149,7 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         kind, dim = self.core.get("kind"), self.core.get("dim")
-        attention, unified = kind == "attention", kind == "unified"
+        attention = kind == "attention"
         dims = sorted({*self.dims, *(self.report_dims or ())})
         if self.steps % self.cycles:
             raise ValueError(f"{self.steps} steps do not divide into {self.cycles} cycles of equal length")
@@ -158,12 +157,8 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
             raise ValueError(f"sizes = {self.sizes!r}: give powers of two, as size_steps asks for")
         if attention and dims != [dim]:
             raise ValueError(f"this attention core is for dim {dim!r}, but dims and report_dims have {dims}")
-        if attention and (self.slots or self.line_slots or self.refinements):
-            raise ValueError("slots and refinements belong to the mixture core, this core is attention")
-        if unified and self.refinements:
-            raise ValueError("refinements belong to the mixture core, the unified core has loops")
-        if not unified and (self.loops or self.axes_off):
-            raise ValueError(f"loops and axes_off belong to the unified core, this core is {kind}")
+        if attention and (self.slots or self.line_slots or self.loops or self.axes_off):
+            raise ValueError("slots, loops and axes_off belong to the unified core, this core is attention")
         return self
 
     @property

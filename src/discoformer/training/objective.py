@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from discoformer.core.fields import Estimate
 from discoformer.models.attention.core import AttentionCore
 from discoformer.models.mixture.axes import Axes
-from discoformer.models.mixture.unified import UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 from discoformer.training.balance import Balance
@@ -60,10 +59,7 @@ class Objective(nn.Module):
         core = self.network.core
         if isinstance(core, AttentionCore):
             return _attend(core, task)
-        if isinstance(core, UnifiedCore):
-            mixture = core.encode(task.context, axes=axes, slots=task.slots, loops=task.loops)
-        else:
-            mixture = core.encode(task.context, slots=task.slots, refinements=task.refinements)
+        mixture = core.encode(task.context, axes=axes, slots=task.slots, loops=task.loops)
         estimate: Estimate[Tensor] = core.read(mixture, task.queries)
         return estimate
 

@@ -28,7 +28,7 @@ class Task(NamedTuple):
     queries : (B, m, d), the first n of them the context
     truth : exact log density (B, m) and score (B, m, d)
     fresh : how many queries after the context come from the context's own distribution
-    slots, refinements, loops : run-time sizes for a mixture core, or None
+    slots, loops : run-time sizes for a unified core, or None
     axes : whether the axes count (unified core)
     """
 
@@ -37,7 +37,6 @@ class Task(NamedTuple):
     truth: Estimate[Tensor]
     fresh: int
     slots: int | None
-    refinements: int | None
     loops: int | None = None
     axes: bool = True
 
@@ -94,7 +93,6 @@ def draw_task(recipe: Recipe, prior: Prior, generator: torch.Generator) -> Task:
         truth=own.estimate(queries),
         fresh=fresh,
         slots=_draw(recipe.line_slots if dim == 1 and recipe.line_slots else recipe.slots, uniform()),
-        refinements=_draw(recipe.refinements, uniform()),
         loops=_draw(recipe.loops, uniform()),
         axes=uniform() >= recipe.axes_off,
     )

@@ -45,7 +45,7 @@ def make_report(
     --------
     >>> import numpy as np
     >>> sample = np.random.default_rng(0).normal(size=(40, 2))
-    >>> make_report(Table(sample, ("a", "b")), model="mixture").startswith("<!doctype html>")
+    >>> make_report(Table(sample, ("a", "b")), model="default").startswith("<!doctype html>")
     True
     """
     require("jinja2", "report", "a report")

@@ -21,32 +21,38 @@ decisions stay as they are.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from discoformer.models.mixture.axes import Axes
+from discoformer.models.mixture.lift import Natural, lift, natural_parameters
 from discoformer.models.mixture.slots import student_log_density
-from discoformer.models.mixture.student import StudentMixture
 
 __all__ = ["Evidence", "leave_one_out"]
 
 _LEAST = 1e-6  # what is left of a slot, at least, without one of its points
-_CHUNK = 2**21  # numbers in an intermediate (B, M, k, d)
+_NOTHING = 1e-30  # of a slot that consists of one point
+_HOLDERS = 4  # slots that lose a point
+_CHUNK = 2**21  # numbers in an intermediate
 
 
-class Evidence(NamedTuple):
-    """What the scales of a fitted mixture rest on, each (B, M).
+@dataclass(frozen=True)
+class Evidence:
+    """What the scales of a fitted mixture rest on; a batch (...) leads.
 
     Attributes
     ----------
-    pseudo : pseudo-counts of all targets
-    inflation : factor of the scale
-    whole : part of the scatter that enters with its off-diagonals
-    along : part that enters along the axes
-    ball : part that enters as a ball
+    pseudo : (..., M), pseudo-counts of all targets
+    inflation : (..., M), factor of the scale
+    whole : (..., M), part of the scatter that enters with its off-diagonals
+    along : (..., M), part that enters along the axes
+    ball : (..., M), part that enters as a ball
+    count, mass : (..., M), sums over the sample of the responsibilities, and of these times Student weights
+    axes : the axes that count; None if those of the coordinates do
     """
 
     pseudo: Tensor
@@ -54,102 +60,141 @@ class Evidence(NamedTuple):
     whole: Tensor
     along: Tensor
     ball: Tensor
+    count: Tensor
+    mass: Tensor
+    axes: Axes | None = None
+
+    @classmethod
+    def of_likelihood(cls, count: Tensor, mass: Tensor) -> Evidence:
+        """Of a fit by maximum likelihood: nothing but its points."""
+        none, all_of_it = torch.zeros_like(count), torch.ones_like(count)
+        return cls(none, all_of_it, all_of_it, none, none, count, mass)
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Evidence:
+        """Apply a function to every tensor."""
+        axes = None if self.axes is None else Axes(*map(function, self.axes))
+        return replace(self, axes=axes, **{name: function(getattr(self, name)) for name in _PER_SLOT})
+
+
+_PER_SLOT = [item.name for item in fields(Evidence) if item.name != "axes"]
+
+
+class Components(NamedTuple):
+    """Student-t components with a batch (B): log weights and degrees of freedom (B, M), means, scales."""
+
+    log_weight: Tensor
+    mean: Tensor
+    scale: Tensor
+    nu: Tensor
 
 
 def leave_one_out(
-    mixture: StudentMixture, evidence: Evidence, points: Tensor, weights: Tensor | None, axes: Axes | None
+    components: Components, evidence: Evidence | None, points: Tensor, weights: Tensor | None
 ) -> Tensor:
     """Log density (B, n) at points (B, n, d) of the mixtures (B) fitted without them, one at a time.
 
-    ``weights`` (B, n) sum to one.  All is in the coordinates of the mixture; without ``axes`` those count.
+    The points are the sample, or a part of it, in the coordinates of the mixture, with their ``weights``
+    (B, n), which sum to one over the sample.  Without ``evidence`` the mixture counts as fitted by maximum
+    likelihood to all the points.  Only the slots that hold most of a point lose it, `_HOLDERS` of them: what
+    the others have of it is too little to be missed.
     """
-    batch, _, dim = points.shape
-    often = torch.ones_like(points[..., 0])
-    if weights is not None:
+    if weights is None:
+        often = torch.ones_like(points[..., 0])
+    elif evidence is None:
         often = weights / weights.square().sum(-1, keepdim=True)
-    slots = _Slots.of(mixture, axes)
-    rows = max(1, _CHUNK // (batch * mixture.nu.shape[-1] * dim))
+    else:
+        often = weights * evidence.count.sum(-1, keepdim=True)
+    slots = _Slots.of(components, None if evidence is None else evidence.axes)
+    rows = max(1, _CHUNK // (len(points) * (2 * components.nu.shape[-1] + _HOLDERS * points.shape[-1] ** 2)))
     chunks = list(zip(points.split(rows, -2), often.split(rows, -1), strict=True))
-    count = mass = torch.zeros_like(mixture.nu)
-    for chunk, share in chunks:
-        seen = slots.look(chunk, share)
-        count = count + seen.responsibility.sum(-1)
-        mass = mass + (seen.responsibility * seen.heavy).sum(-1)
-    parts = [slots.without(slots.look(chunk, share), evidence, count, mass) for chunk, share in chunks]
-    return torch.cat(parts, -1)
-
-
-class _Seen(NamedTuple):
-    """Points (k) as slots (M) see them: responsibilities, Student weights and squared distances (B, M, k),
-    offsets from the means along the axes and precisions times these (B, M, k, d).
-    """
-
-    responsibility: Tensor
-    heavy: Tensor
-    distance: Tensor
-    offset: Tensor
-    pull: Tensor
+    if evidence is None:
+        evidence = Evidence.of_likelihood(*slots.sums(chunks))
+    return torch.cat([slots.without(chunk, share, evidence) for chunk, share in chunks], -1)
 
 
 class _Slots(NamedTuple):
-    """A mixture with its precisions (B, M, d, d) along the axes, and their mean diagonal before (B, M)."""
+    """A mixture with its precisions (B, M, d, d) along the axes."""
 
-    mixture: StudentMixture
+    components: Components
     axes: Axes | None
+    natural: Natural
     precision: Tensor
-    log_det: Tensor
-    inverse_variance: Tensor
 
     @classmethod
-    def of(cls, mixture: StudentMixture, axes: Axes | None) -> _Slots:
-        precision = torch.linalg.inv(mixture.scale)
-        mean = precision.diagonal(dim1=-2, dim2=-1).mean(-1)
+    def of(cls, components: Components, axes: Axes | None) -> _Slots:
+        natural = natural_parameters(components.mean, components.scale)
+        precision = natural.precision
         if axes is not None:
             back = axes.inverse.unsqueeze(-3)
             precision = back @ precision @ back.mT
-        return cls(mixture, axes, precision, torch.linalg.slogdet(mixture.scale)[1], mean)
+        return cls(components, axes, natural, precision)
 
-    def look(self, points: Tensor, often: Tensor) -> _Seen:
-        """What the slots see of points (B, k, d) that count ``often`` (B, k)."""
-        nu, dim = self.mixture.nu.unsqueeze(-1), points.shape[-1]
-        offset = points.unsqueeze(-3) - self.mixture.mean.unsqueeze(-2)
-        if self.axes is not None:
-            offset = offset @ self.axes.matrix.unsqueeze(-3)
-        pull = offset @ self.precision
-        distance = (offset * pull).sum(-1)
-        logits = self.mixture.log_weight.unsqueeze(-1) + self._log_density(
-            distance, self.log_det.unsqueeze(-1)
+    def look(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Squared distances and log densities, weights included, of points (B, k, d): (B, M, k) each."""
+        distance = (self.natural.distance @ lift(points)).clamp_min(0)
+        peak = self.natural.log_peak.unsqueeze(-1)
+        log_density = student_log_density(distance, peak, self.components.nu.unsqueeze(-1), points.shape[-1])
+        return distance, self.components.log_weight.unsqueeze(-1) + log_density
+
+    def sums(self, chunks: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """`Evidence.count` and `Evidence.mass` of a sample in chunks."""
+        nu, dim = self.components.nu.unsqueeze(-1), self.components.mean.shape[-1]
+        count = mass = torch.zeros_like(self.components.nu)
+        for chunk, often in chunks:
+            distance, terms = self.look(chunk)
+            held = terms.softmax(-2) * often.unsqueeze(-2)
+            count = count + held.sum(-1)
+            mass = mass + (held * (nu + dim) / (nu + distance)).sum(-1)
+        return count, mass
+
+    def without(self, points: Tensor, often: Tensor, evidence: Evidence) -> Tensor:
+        """Log densities (B, k) of points (B, k, d), which count ``often`` (B, k), without them."""
+        distance, terms = self.look(points)
+        held = terms.softmax(-2) * often.unsqueeze(-2)
+        count = evidence.count.clamp_min(_LEAST).unsqueeze(-1)
+        left = (1 - held / count).clamp_min(_NOTHING)  # of every slot's count
+        log_total = (self.components.log_weight.unsqueeze(-1).exp() * left).sum(-2).log()
+        terms = terms + left.log()
+        which = held.topk(min(_HOLDERS, held.shape[-2]), -2).indices.mT  # (B, k, h)
+        changed = self._downdate(
+            points, which, held.mT.gather(-1, which), distance.mT.gather(-1, which), evidence
         )
-        responsibility = logits.softmax(-2) * often.unsqueeze(-2)
-        return _Seen(responsibility, (nu + dim) / (nu + distance), distance, offset, pull)
+        terms = terms.mT.scatter_add(-1, which, changed)
+        return terms.logsumexp(-1) - log_total
 
-    def without(self, seen: _Seen, evidence: Evidence, count: Tensor, mass: Tensor) -> Tensor:
-        """Log densities (B, k) of points under the fit without them; ``count``, ``mass`` (B, M) of all."""
-        dim = seen.offset.shape[-1]
-        pseudo, inflation, whole, along, ball = (part.unsqueeze(-1) for part in evidence)  # (B, M, 1)
-        count, mass = count.unsqueeze(-1).clamp_min(_LEAST), mass.unsqueeze(-1).clamp_min(_LEAST)
-        weight = seen.responsibility * seen.heavy
+    def _downdate(
+        self, points: Tensor, which: Tensor, held: Tensor, distance: Tensor, evidence: Evidence
+    ) -> Tensor:
+        """How log densities of slots (B, k, h) change when they lose what they hold of a point."""
+        dim = points.shape[-1]
+
+        def take(tensor: Tensor) -> Tensor:
+            """What every point's slots (B, k, h, ...) have, of all slots (B, M, ...)."""
+            batch = torch.arange(len(tensor), device=tensor.device).view(-1, 1, 1)
+            return tensor[batch, which]
+
+        per_slot = [take(getattr(evidence, name)) for name in _PER_SLOT]
+        pseudo, inflation, whole, along, ball, count, mass = per_slot
+        count, mass, nu = count.clamp_min(_LEAST), mass.clamp_min(_LEAST), take(self.components.nu)
+        weight = held * (nu + dim) / (nu + distance)
         left = _positive(1 - weight / mass)  # f
         step = inflation * weight / left / (count + pseudo)  # b
-        lost = (step * along).unsqueeze(-1) * seen.offset.square()  # e
-        kept = _positive(1 - lost * self.precision.diagonal(dim1=-2, dim2=-1).unsqueeze(-2))  # h
-        distance = seen.distance + (lost * seen.pull.square() / kept).sum(-1)
-        round_kept = _positive(1 - step * ball * distance / dim)
-        distance = distance / round_kept
-        rank_one = _positive(1 - whole * step * distance)  # q
-        fewer = (count - seen.responsibility).clamp_min(0)
+        offset = points.unsqueeze(-2) - take(self.components.mean)  # (B, k, h, d)
+        if self.axes is not None:
+            offset = offset @ self.axes.matrix.unsqueeze(-3)
+        precision = take(self.precision)  # (B, k, h, d, d)
+        pull = (offset.unsqueeze(-2) @ precision).squeeze(-2)
+        lost = (step * along).unsqueeze(-1) * offset.square()  # e
+        kept = _positive(1 - lost * precision.diagonal(dim1=-2, dim2=-1))  # h
+        new = distance + (lost * pull.square() / kept).sum(-1)
+        round_kept = _positive(1 - step * ball * new / dim)
+        new = new / round_kept
+        rank_one = _positive(1 - whole * step * new)  # q
+        fewer = (count - held).clamp_min(0)
         ratio = (count + pseudo) / (fewer + pseudo).clamp_min(_LEAST)
-        distance = distance / (left.square() * rank_one * ratio)
-        log_det = self.log_det.unsqueeze(-1) + kept.log().sum(-1) + rank_one.log()
-        log_det = log_det + dim * (round_kept.log() + ratio.log())
-        log_weight = self.mixture.log_weight.unsqueeze(-1) + (fewer / count).log()
-        log_weight = log_weight - log_weight.logsumexp(-2, keepdim=True)
-        return (log_weight + self._log_density(distance, log_det)).logsumexp(-2)
-
-    def _log_density(self, distance: Tensor, log_det: Tensor) -> Tensor:
-        dim = self.mixture.dim
-        log_peak = -0.5 * (dim * math.log(2 * math.pi) + log_det)
-        return student_log_density(distance, log_peak, self.mixture.nu.unsqueeze(-1), dim)
+        new = new / (left.square() * rank_one * ratio)
+        log_det = kept.log().sum(-1) + rank_one.log() + dim * (round_kept.log() + ratio.log())
+        return -0.5 * log_det - 0.5 * (nu + dim) * (torch.log1p(new / nu) - torch.log1p(distance / nu))
 
 
 def _positive(tensor: Tensor) -> Tensor:

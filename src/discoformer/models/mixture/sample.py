@@ -58,12 +58,22 @@ class Sample(Protocol):
 class InMemory:
     """Points (B, n, d) with weights (B, n) that sum to one, or None.
 
-    ``once`` says that there will be one pass only, as over a chunk of a stream: no lifted points are kept.
+    ``total`` (B, 1) overrides the number of points they stand for.  ``once`` says that there will be one pass
+    only, as over a chunk of a stream: no lifted points are kept.
     """
 
-    def __init__(self, points: Tensor, weights: Tensor | None = None, *, once: bool = False) -> None:
+    def __init__(
+        self,
+        points: Tensor,
+        weights: Tensor | None = None,
+        *,
+        total: Tensor | None = None,
+        once: bool = False,
+    ) -> None:
         self.points, self.weights, self.once = points, weights, once
-        if weights is None:
+        if total is not None:
+            self.total = total
+        elif weights is None:
             self.total = torch.full_like(points[:, :1, 0], points.shape[1])
         else:
             self.total = 1 / weights.square().sum(-1, keepdim=True)

@@ -14,6 +14,7 @@ from discoformer.core.checks import check_points
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
 from discoformer.core.threads import ordered_map
+from discoformer.models.mixture.leave_one_out import Components, Evidence, leave_one_out
 from discoformer.models.mixture.lift import least_logit, lift, natural_parameters, weight_and_log
 from discoformer.models.mixture.slots import make_slots, student_log_density
 
@@ -32,6 +33,8 @@ class StudentMixture(Density):
     mean : (..., M, d)
     scale : (..., M, d, d)
     nu : (..., M), degrees of freedom, above two
+    evidence : what the scales rest on; None where nothing is known, or where they were fitted by maximum
+        likelihood
 
     Examples
     --------
@@ -45,6 +48,7 @@ class StudentMixture(Density):
     mean: Tensor
     scale: Tensor
     nu: Tensor
+    evidence: Evidence | None = None
 
     @property
     def dim(self) -> int:
@@ -57,7 +61,9 @@ class StudentMixture(Density):
 
     def map(self, function: Callable[[Tensor], Tensor]) -> StudentMixture:
         """Apply a function to every parameter tensor."""
-        return StudentMixture(*(function(t) for t in (self.log_weight, self.mean, self.scale, self.nu)))
+        log_weight, mean, scale, nu = map(function, (self.log_weight, self.mean, self.scale, self.nu))
+        evidence = None if self.evidence is None else self.evidence.map(function)
+        return StudentMixture(log_weight, mean, scale, nu, evidence)
 
     def transform(self, matrix: Tensor, shift: Tensor) -> StudentMixture:
         """The law of x matrix + shift, matrix (..., d, e) of rank e and shift (..., 1, e)."""
@@ -101,13 +107,30 @@ class StudentMixture(Density):
             self.__dict__["_kept"] = found
         return found
 
-    def __getstate__(self) -> dict[str, Tensor]:
+    def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Log density (..., n) at every row of the sample (..., n, d) under the fit without that row.
+
+        >>> x = torch.tensor([[-1.0], [0.0], [1.0], [9.0]], dtype=torch.float64)
+        >>> one = torch.ones(1, dtype=torch.float64)
+        >>> normal = StudentMixture(0 * one, x.mean(0)[None], x.var(0, correction=0)[None, None], 1e9 * one)
+        >>> (normal.log_density(x) - normal.left_out(x)).round(decimals=1).tolist()
+        [0.3, 0.1, 0.1, 75.5]
+        """
+        batch = self.log_weight.shape[:-1]
+        flat = self.map(lambda t: t.reshape((-1, *t.shape[len(batch) :])))
+        points = rows.to(self.mean).expand(*batch, *rows.shape[-2:]).reshape(-1, *rows.shape[-2:])
+        share = None if weights is None else weights.to(points).expand(*batch, rows.shape[-2])
+        share = None if share is None else share.reshape(points.shape[:-1])
+        components = Components(flat.log_weight, flat.mean, flat.scale, flat.nu)
+        return leave_one_out(components, flat.evidence, points, share).reshape(*batch, rows.shape[-2])
+
+    def __getstate__(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n points: (..., n, d)."""
         batch = self.log_weight.shape[:-1]
-        flat = self.map(lambda t: t.reshape(-1, *t.shape[len(batch) :]))
+        flat = self.map(lambda t: t.reshape((-1, *t.shape[len(batch) :])))
         component = torch.multinomial(flat.log_weight.exp(), n, replacement=True, generator=generator)
         row = torch.arange(len(component), device=component.device).unsqueeze(-1)
         factor = torch.linalg.cholesky(flat.scale)

@@ -46,6 +46,7 @@ _START_NU = 30.0  # degrees of freedom of the first slots: nearly Gaussian
 _AXIS_FEATURES = 3  # what is seen of the axes: how far a slot is from them, how far all are, and a flag
 _BALLS = 4  # targets without axes: pooled covariance, own ball, common ball, ridge
 _TARGETS = 7  # and with them: diagonals of the own and of the pooled covariance, ball
+_LEAST = {"layers": 1, "width": 1, "heads": 1, "slots": 1, "loops": 0, "margin_slots": 1, "margin_groups": 2}
 _COMPANY = 3  # points, itself included, that a landmark of a robust start stands for
 
 
@@ -53,7 +54,8 @@ _COMPANY = 3  # points, itself included, that a landmark of a robust start stand
 class UnifiedConfig:
     """Size of a unified mixture core.
 
-    ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.
+    ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  Margins have at
+    most ``margin_slots`` slots and are read off ``margin_groups`` groups of neighbours.
     """
 
     layers: int = 6
@@ -62,9 +64,11 @@ class UnifiedConfig:
     slots: int = 32
     loops: int = 4
     robust_start: bool = False
+    margin_slots: int = 24
+    margin_groups: int = 256
 
     def __post_init__(self) -> None:
-        check_sizes(vars(self), {"layers": 1, "width": 1, "heads": 1, "slots": 1, "loops": 0})
+        check_sizes(vars(self), _LEAST)
 
 
 class UnifiedCore(nn.Module):
@@ -102,21 +106,15 @@ class UnifiedCore(nn.Module):
         flat = points.reshape(-1, *points.shape[-2:])
         sample = InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
         mixture = self.digest(sample, axes=axes, slots=slots, loops=loops)
-        return mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
+        return mixture.map(lambda tensor: tensor.reshape((*batch, *tensor.shape[1:])))
 
     def digest(
         self, sample: Sample, *, axes: Axes | None = None, slots: int | None = None, loops: int | None = None
     ) -> StudentMixture:
-        """The mixture that `study` finds."""
-        return self.study(sample, axes=axes, slots=slots, loops=loops)[0]
-
-    def study(
-        self, sample: Sample, *, axes: Axes | None = None, slots: int | None = None, loops: int | None = None
-    ) -> tuple[StudentMixture, Evidence]:
-        """Digest a sample wherever it lives, and say what the scales rest on; a pass per layer and loop.
+        """Digest a sample wherever it lives: a pass over it per layer and loop.
 
         Beyond `sample.MANY` points a part of them decides, and all settle it: two passes with the last
-        decision.
+        decision.  One more pass counts what the scales rest on, unless the network is being trained.
         """
         most = self.config.slots if slots is None else slots
         rounds = self.config.loops if loops is None else loops
@@ -136,8 +134,12 @@ class UnifiedCore(nn.Module):
         for _ in range(0 if few is sample else _SETTLE):
             moments = moments_of(sample.statistics(state._replace(brief=True)), state)
             state = form_slots(moments, decision, state, sample.total, axes)
-        mixture = StudentMixture(state.log_weight, state.mean, state.scale, state.nu)
-        return mixture, _evidence(decision[0], moments.share * sample.total)
+        evidence = None
+        if not self.training:
+            own = make_slots(state.log_weight, state.mean, state.scale, state.nu, torch.ones_like(state.nu))
+            moments = moments_of(sample.statistics(own._replace(brief=True)), own)
+            evidence = _evidence(decision[0], moments, sample.total, axes)
+        return StudentMixture(state.log_weight, state.mean, state.scale, state.nu, evidence)
 
     def read(self, state: StudentMixture, queries: Tensor) -> Estimate[Tensor]:
         """Log density and score of the mixture at normalized queries (..., m, d)."""
@@ -201,16 +203,16 @@ def _features(moments: Moments, slots: Slots, total: Tensor, axes: Axes | None) 
     return torch.stack(features, -1).clamp(-20, 20)
 
 
-def _evidence(decision: Decision, count: Tensor) -> Evidence:
-    """What scales that were formed by a decision from ``count`` (B, M) points rest on."""
+def _evidence(decision: Decision, moments: Moments, total: Tensor, axes: Axes | None) -> Evidence:
+    """What scales that a decision formed rest on; ``moments`` are those of the slots that it formed."""
     _, to_own_ball, _, _, *to_axes = decision.pseudo_counts.unbind(-1)
+    count = moments.share * total
     whole, along = torch.ones_like(count), torch.zeros_like(count)
     least = count.clamp_min(1.0)
     if decision.gate is not None:
         whole, along = decision.gate, 1 - decision.gate + to_axes[0] / least
-    return Evidence(
-        decision.pseudo_counts.sum(-1), decision.log_inflation.exp(), whole, along, to_own_ball / least
-    )
+    pseudo, inflation = decision.pseudo_counts.sum(-1), decision.log_inflation.exp()
+    return Evidence(pseudo, inflation, whole, along, to_own_ball / least, count, count * moments.tail, axes)
 
 
 def form_slots(

@@ -12,8 +12,6 @@ from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import Frame
 from discoformer.models.mixture.axes import Axes
-from discoformer.models.mixture.leave_one_out import leave_one_out
-from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.streamed import StreamedSample
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified import UnifiedCore
@@ -63,30 +61,22 @@ class UnifiedNetwork(Network, StreamingMethod):
         mixture: StudentMixture = self.core.encode(points, weights, axes=axes)
         return mixture
 
+    def without_axes(self) -> UnifiedNetwork:
+        """The same network, exactly affine equivariant."""
+        return UnifiedNetwork(self.core, axes=False)
+
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
+        return push(*self.fit_inside(context, weights))
+
+    def fit_inside(
+        self, context: Tensor, weights: Tensor | None = None
+    ) -> tuple[StudentMixture, list[Frame]]:
+        """The mixture of a context (..., n, d) in its frame, and the frame."""
         check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         frame, axes = self.place(context, weights)
-        return push(self.digest(frame.normalize(context), weights, axes), [frame])
-
-    @torch.no_grad()
-    def fit_and_leave_out(
-        self, context: Tensor, weights: Tensor | None = None, *, slots: int | None = None
-    ) -> tuple[Density, Tensor]:
-        """The density of a context (..., n, d), and the log density (..., n) of each row without that row."""
-        context = context.to(self.dtype)
-        weights = None if weights is None else weights.to(self.dtype)
-        frame, axes = self.place(context, weights)
-        points = frame.normalize(context)
-        batch = points.shape[:-2]
-        flat = points.reshape(-1, *points.shape[-2:])
-        share = None if weights is None else weights.reshape(flat.shape[:-1])
-        axes = None if axes is None else axes.flat()
-        mixture, evidence = self.core.study(InMemory(flat, share), axes=axes, slots=slots)
-        left_out = leave_one_out(mixture, evidence, flat, share, axes).reshape(points.shape[:-1])
-        own = mixture.map(lambda tensor: tensor.reshape(*batch, *tensor.shape[1:]))
-        return push(own, [frame]), left_out + frame.log_det.unsqueeze(-1)
+        return self.digest(frame.normalize(context), weights, axes), [frame]
 
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:

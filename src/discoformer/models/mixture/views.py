@@ -1,95 +1,117 @@
 """Two views of a sample: as it is, and with its margins made normal, weighed by leave-one-out likelihood.
 
 Real columns are skewed, heaped and rounded; the network itself, in one dimension and with many slots, makes
-each of them normal (`columns.margins`), and the same network then sees the dependence alone.  Where clusters
-are clear or rows are few the sample is better left as it is.  Which view is right tells the likelihood of
-every row under the fits without it, in closed form: the density is the mixture of both views with the weights
-that maximize it.  No folds, no cuts: one row changes the weights by about 1/n.
+each of them normal (`models.mixture.margins`), and the same network then sees the dependence alone.  Where
+clusters are clear or rows are few the sample is better left as it is.  Which view is right tells the
+likelihood of every row under the fits without it, in closed form: the density is the mixture of both views
+with the weights that maximize it.  No folds, no cuts: one row changes the weights by about 1/n.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from discoformer.columns.margins import NormalScores
 from discoformer.core.blend import Blend
-from discoformer.core.checks import check_untracked
 from discoformer.core.fields import Density
-from discoformer.core.pushforward import Pushforward, push
-from discoformer.core.transforms import ColumnMap, ColumnMaps, Frame
+from discoformer.core.frames import FRAMES
+from discoformer.core.pushforward import push
+from discoformer.core.transforms import At, ColumnMaps, Frame
+from discoformer.models.mixture.landmarks import evenly_by_radius
+from discoformer.models.mixture.margins import fit_margins
+from discoformer.models.mixture.sample import FEW, MANY
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import TorchMethod
+from discoformer.scale.stream import Stream, StreamingMethod
 
-__all__ = ["Views", "fit_margins", "view_weights"]
-
-_LOG_ROOT = 0.5 * math.log(2 * math.pi)
+__all__ = ["Views", "view_weights"]
 
 
-class Views(TorchMethod):
+class Views(TorchMethod, StreamingMethod):
     """A unified network that looks at a sample as it is, and with its margins made normal.
+
+    Of more than `MANY` rows a part decides the margins, their dependence and the weights of the views; the
+    sample as it is is settled by all rows.
 
     Parameters
     ----------
-    network : looks both times
-    margin_slots : slots at most in one dimension, where margins are heaped
+    network : looks both times; its config says how many slots margins have
+
+    Examples
+    --------
+    >>> from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+    >>> core = UnifiedCore(UnifiedConfig(layers=1, width=8, heads=2, slots=4)).eval()
+    >>> views = Views(UnifiedNetwork(core).double())
+    >>> x = torch.randn(50, 2, dtype=torch.float64).exp()
+    >>> density = views.fit(x)
+    >>> density.left_out(x).shape, round(float(density.log_weight.exp().sum()), 9)
+    (torch.Size([50]), 1.0)
     """
 
-    def __init__(self, network: UnifiedNetwork, margin_slots: int = 64) -> None:
+    def __init__(self, network: UnifiedNetwork) -> None:
         super().__init__()
         self.network = network
-        self.margin_slots = margin_slots
 
     def for_few_rows(self) -> Views:
         """Itself: the network sees how many rows there are."""
         return self
 
+    def without_axes(self) -> UnifiedNetwork:
+        """The network alone, without axes: margins are axes, too."""
+        return self.network.without_axes()
+
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
-        check_untracked(weights)
-        if torch.is_grad_enabled() and context.requires_grad:
-            return self.network._fit(context, weights)
-        return self.fit_and_leave_out(context, weights)[0]
+        context = context.to(self.dtype)
+        if context.shape[-2] > MANY:
+            return self._few_decide(self.network._fit(context, weights), *_few(context, weights))
+        maps = fit_margins(self.network, context, weights)
+        both = torch.stack([context, maps.normalize(context)], -3)  # (..., 2, n, d)
+        share = None if weights is None else weights.unsqueeze(-2).expand(both.shape[:-1])
+        mixtures, [frames] = self.network.fit_inside(both, share)
+        plain, inner = (_one_of(mixtures, frames, context.ndim - 2, view) for view in range(2))
+        return _weighed(
+            plain, inner, maps, At(both[..., 0, :, :], both[..., 1, :, :], _all(context)), weights
+        )
 
     @torch.no_grad()
-    def fit_and_leave_out(self, context: Tensor, weights: Tensor | None = None) -> tuple[Density, Tensor]:
-        """The density of a context (..., n, d), and the log density (..., n) of each row without that row."""
-        context = context.to(self.dtype)
-        plain, plain_left_out = self.network.fit_and_leave_out(context, weights)
-        maps, margin_left_out = fit_margins(self.network, context, weights, self.margin_slots)
-        scores = maps.normalize(context)
-        inner, inner_left_out = self.network.fit_and_leave_out(scores, weights)
-        gained = margin_left_out + 0.5 * scores.square() + _LOG_ROOT  # of log u' without the row
-        left_out = torch.stack([plain_left_out, inner_left_out + gained.sum(-1)], -1)  # (..., n, 2)
-        log_weight = view_weights(left_out, weights).log()
-        mixed = (left_out + log_weight.unsqueeze(-2)).logsumexp(-1)
-        return Blend((plain, push(inner, [maps])), log_weight), mixed
+    def fit_stream(self, stream: Stream) -> Density:
+        """Fit to a sample that is not in memory; what fits into it easily is loaded."""
+        if stream.rows <= MANY:
+            return self._fit(stream.load().to(self.dtype), None)
+        rows = stream.evenly("whiten", FEW).to(self.dtype)
+        return self._few_decide(self.network.fit_stream(stream), rows, None)
+
+    def _few_decide(self, plain: Density, rows: Tensor, weights: Tensor | None) -> Density:
+        maps = fit_margins(self.network, rows, weights)
+        at = At(rows, maps.normalize(rows), _all(rows))
+        return _weighed(plain, self.network._fit(at.inside, weights), maps, at, weights)
 
 
-def fit_margins(
-    network: UnifiedNetwork, context: Tensor, weights: Tensor | None, slots: int
-) -> tuple[ColumnMaps, Tensor]:
-    """Maps of every column of (..., n, d) to its normal scores, and the margins' log densities (..., n, d)
-    of each row without that row; all columns in one pass.
-    """
-    columns = context.mT.unsqueeze(-1)  # (..., d, n, 1)
-    share = None if weights is None else weights.unsqueeze(-2).expand(columns.shape[:-1])
-    density, left_out = network.fit_and_leave_out(columns, share, slots=slots)
-    assert isinstance(density, Pushforward)
-    mixture, frame = density.base, density.transforms[-1]
-    assert isinstance(mixture, StudentMixture)
-    assert isinstance(frame, Frame)
-    mean = frame.denormalize(mixture.mean).mT  # (..., d, 1, M)
-    scale = (mixture.scale.squeeze(-1).mT.sqrt() * frame.inverse.abs()).expand_as(mean)
-    free = mean.new_tensor(torch.inf)
-    maps: dict[int, ColumnMap] = {}
-    for j in range(context.shape[-1]):
-        parts = (mixture.log_weight.unsqueeze(-2), mean, scale, mixture.nu.unsqueeze(-2))
-        own = [part[..., j, :, :] if context.ndim > 2 else part[j, 0] for part in parts]
-        maps[j] = NormalScores(-free, free, *own)
-    return ColumnMaps(maps, context.shape[-1]), left_out.mT
+def _one_of(mixtures: StudentMixture, frames: Frame, axis: int, view: int) -> Density:
+    def select(tensor: Tensor) -> Tensor:
+        return tensor.select(axis, view)
+
+    return push(mixtures.map(select), [frames.map(select)])
+
+
+def _few(context: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
+    """`FEW` rows of a context, evenly by radius, that stand for equal parts of it."""
+    inside = FRAMES["whiten"].fit(context, weights).normalize(context.detach())
+    index = evenly_by_radius(inside, weights, FEW)
+    return context.take_along_dim(index.unsqueeze(-1), -2), None
+
+
+def _all(points: Tensor) -> Tensor:
+    """Every column counts: (d,)."""
+    return torch.ones(points.shape[-1], dtype=torch.bool, device=points.device)
+
+
+def _weighed(plain: Density, inner: Density, maps: ColumnMaps, at: At, weights: Tensor | None) -> Blend:
+    """The mixture of two views with the weights that leave-one-out likelihood gives them."""
+    normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
+    left_out = torch.stack([plain.left_out(at.outside, weights), normal], -1)
+    return Blend((plain, push(inner, [maps])), view_weights(left_out, weights).log())
 
 
 def view_weights(left_out: Tensor, weights: Tensor | None, rounds: int = 100) -> Tensor:

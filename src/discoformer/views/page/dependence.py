@@ -56,7 +56,7 @@ def pair_information(field: Density, seed: int = 0) -> list[Pair]:
     >>> from discoformer import load_model
     >>> x = np.random.default_rng(0).normal(size=(500, 3))
     >>> x[:, 2] += x[:, 0]
-    >>> best, *_ = pair_information(load_model("mixture").fit(x))
+    >>> best, *_ = pair_information(load_model("default").fit(x))
     >>> best.first, best.second
     (0, 2)
     """

@@ -74,7 +74,7 @@ def density_numbers(field: Field) -> Numbers:
     Examples
     --------
     >>> from discoformer import load_model
-    >>> field = load_model("mixture").fit(np.random.default_rng(0).normal(size=(50, 2)))
+    >>> field = load_model("default").fit(np.random.default_rng(0).normal(size=(50, 2)))
     >>> numbers = density_numbers(field)
     >>> numbers["kind"], [part["kind"] for part in numbers["transforms"]], numbers["base"]["kind"]
     ('pushed', ['frame'], 'student')
@@ -195,7 +195,7 @@ def read_density(numbers: Mapping[str, Any]) -> Density:
 
     >>> from discoformer import load_model
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
-    >>> field = load_model("mixture").fit(x)
+    >>> field = load_model("default").fit(x)
     >>> bool((read_density(density_numbers(field)).log_density(x) == field.log_density(x)).all())
     True
     """
@@ -259,8 +259,9 @@ def _read_interval(numbers: Mapping[str, Any]) -> Interval:
 
 
 def _read_normal_scores(numbers: Mapping[str, Any]) -> NormalScores:
-    parts = (unpack(numbers[name]) for name in ("log_weight", "mean", "scale", "nu"))
-    return NormalScores(*_read_ends(numbers), *parts)
+    log_weight, mean, scale, nu = (unpack(numbers[name]) for name in ("log_weight", "mean", "scale", "nu"))
+    low, high = _read_ends(numbers)
+    return NormalScores(low, high, log_weight, mean, scale, nu)
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {

@@ -109,7 +109,7 @@ def find_unusual(
     >>> from discoformer.views.page.folds import hold_out
     >>> x = np.random.default_rng(0).normal(size=(300, 2))
     >>> x[7, 1] = 40.0
-    >>> network = load_model("mixture")
+    >>> network = load_model("default")
     >>> found = find_unusual(network.fit(x), x, hold_out(network, x))
     >>> found.errors, found.rows[0].row, found.rows[0].column
     (1, 7, 1)
