@@ -12,7 +12,7 @@ from discoformer.columns.bounds import fit_maps
 from discoformer.columns.support import divide
 from discoformer.core.fields import Estimate
 from discoformer.core.frames import FRAMES
-from discoformer.core.transforms import ColumnMaps, KeptColumns, Transform, scaling_frame
+from discoformer.core.transforms import At, ColumnMaps, KeptColumns, Transform, scaling_frame
 from discoformer.priors import gaussian
 
 HALF_LINES = [(0.0, math.inf), (-math.inf, 9.0), (-math.inf, math.inf)]
@@ -81,10 +81,10 @@ def test_change_of_variables_is_that_of_autograd(name: str) -> None:
     expected = torch.stack([log_density(point) for point in x])
     gradient = torch.stack([torch.func.grad(log_density)(point) for point in x])
     inside = law.estimate(transform.normalize(x))
-    found = transform.estimate_outside(x, inside, COUNTS)
+    found = transform.estimate_outside(At(x, transform.normalize(x), COUNTS), inside)
     torch.testing.assert_close(found.log_density, expected, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(found.score, gradient, rtol=1e-8, atol=1e-8)
-    alone = transform.score_outside(x, inside.score, COUNTS)
+    alone = transform.score_outside(At(x, transform.normalize(x), COUNTS), inside.score)
     torch.testing.assert_close(alone, found.score, rtol=1e-12, atol=1e-12)
 
 
@@ -133,12 +133,12 @@ def test_beyond_its_bounds_a_column_has_no_mass(name: str) -> None:
     x[1] = torch.where(high.isfinite(), high + 5, x[1])
     inside = transform.normalize(x)
     assert bool(inside.isfinite().all())
-    answer = transform.estimate_outside(x, Estimate(torch.zeros(4, dtype=F64), inside), COUNTS)
+    answer = transform.estimate_outside(At(x, inside, COUNTS), Estimate(torch.zeros(4, dtype=F64), inside))
     assert answer.log_density.isneginf().tolist() == [True, True, False, False]
     assert not bool(answer.score[:2].any())
     assert bool(answer.score[2:].isfinite().all())
     last = torch.tensor([False, False, True])  # also of columns that do not count
-    answer = transform.estimate_outside(x, Estimate(torch.zeros(4, dtype=F64), inside), last)
+    answer = transform.estimate_outside(At(x, inside, last), Estimate(torch.zeros(4, dtype=F64), inside))
     assert answer.log_density.isneginf().tolist() == [True, True, False, False]
     with pytest.raises(DataError, match="column 5 cannot be given outside its bounds"):
         transform.check_given(x[:1], [5, 6, 7])

@@ -19,7 +19,7 @@ import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.columns.bounds import Bound
-from discoformer.core.checks import DataError, check_points, check_weights, plain
+from discoformer.core.checks import DataError, check_points, check_weights, plain, show_cell
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
@@ -39,6 +39,7 @@ from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
 
+_FORMAT = 1  # of pickles: raised when what they hold changes
 _DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
 
 
@@ -114,15 +115,24 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
+            A fit that fails leaves the estimator as it was before.
         """
-        plain = self.bounds is None and sample_weight is None
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, sample_weight)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit(self, X: Any, sample_weight: Any) -> Self:
+        bare = self.bounds is None and sample_weight is None
         if is_remote(X) and not isinstance(X, np.memmap):
-            if not plain:
+            if not bare:
                 raise DataError("bounds and sample weights need the sample in memory: load it first")
             return self._fit_source(X)
         if (
             isinstance(X, np.memmap)
-            and plain
+            and bare
             and isinstance(choose(self.model, self.axes).method, StreamingMethod)
         ):
             return self._fit_source(X)
@@ -254,6 +264,19 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         split : "balanced", "folds" or "none", as for `entropy`
         """
         return functionals.fisher_information(*self._sample_and_source(), split=split)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_format": _FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        found = state.pop("_format", None)
+        if found != _FORMAT:
+            raise DataError(
+                f"this estimator was pickled in format {show_cell(found)}, here it is {_FORMAT}: "
+                "load it with the version that wrote it, or fit it again"
+            )
+        super().__setstate__(state)
 
     @property
     def _names(self) -> list[str] | None:

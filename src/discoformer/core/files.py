@@ -14,7 +14,12 @@ from pathlib import Path
 
 from discoformer.core.checks import DataError
 
-__all__ = ["check_folder", "replacing"]
+try:
+    import fcntl
+except ImportError:  # not a Unix: two runs in one folder are not noticed there
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["check_folder", "locked", "replacing"]
 
 _PREFIX = ".discoformer-"
 
@@ -63,6 +68,26 @@ def replacing(path: str | Path) -> Iterator[Path]:
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file as long as the block runs; `DataError` if another process does, or it cannot be made.
+
+    What is held is let go when a process ends, however it ends.
+    """
+    try:
+        with path.open("a") as file:
+            try:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise DataError(
+                    f"{path.parent} is in use by another process: wait for it, or end it"
+                ) from None
+            yield
+    except PermissionError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _target(path: Path) -> Path:
