@@ -75,7 +75,8 @@ def radius_key(square: Tensor) -> Tensor:
     (True, True)
     """
     bits = square.to(torch.float64).contiguous().view(torch.int64)
-    return (bits + 2 ** (_ROUNDED - 1)) >> _ROUNDED << _ROUNDED
+    rounded: Tensor = (bits + 2 ** (_ROUNDED - 1)) >> _ROUNDED << _ROUNDED
+    return rounded
 
 
 def generic_direction(dim: int) -> Tensor:

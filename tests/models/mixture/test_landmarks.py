@@ -35,6 +35,7 @@ def test_many_samples_with_ties() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::discoformer.RangeWarning")
 def test_large_symmetric_samples_are_streamed_to_the_same_answer(tmp_path: Path) -> None:
     half = np.random.default_rng(0).normal(size=(18_000, 2))
     x = np.vstack([half, -half])
