@@ -15,4 +15,6 @@ def test_a_broken_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers that depend on the rows asked at the same time, as a fault would make them."""
     honest = DiScoFormer.score_samples
     monkeypatch.setattr(DiScoFormer, "score_samples", lambda est, x: honest(est, x) + 1e-3 * np.shape(x)[0])
-    assert {law for law, wrong in check(0) if wrong} == {"one_by_one"}
+    broken = {law for law, wrong in check(0) if wrong}
+    assert "one_by_one" in broken
+    assert "layout" not in broken
