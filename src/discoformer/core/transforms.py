@@ -330,8 +330,9 @@ class Relation(NamedTuple):
 class KeptColumns(Transform):
     """Some of the columns; the others follow from them by a relation found in the sample.
 
-    The score along the others is zero.  Values of theirs that contradict the sample change nothing, but are
-    warned of, once.  Beyond ``ends``, the lowest and highest value (e,) they can have, there is no mass.
+    The score along the others is zero.  Queries whose other columns contradict the relation are answered all
+    the same, with one warning.  Beyond ``ends``, the lowest and highest value (e,) that they can
+    have, there is no mass.
     """
 
     kept: tuple[int, ...]

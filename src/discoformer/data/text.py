@@ -110,7 +110,7 @@ def _parse(content: Content, dialect: Dialect, *, header: bool) -> pd.DataFrame:
     exact: Any = {"float_precision": "round_trip"} if pd.__version__.startswith("2.") else {}
     with warnings.catch_warnings(), _open(content, dialect) as file:
         warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be lost
-        return pd.read_csv(
+        frame: pd.DataFrame = pd.read_csv(
             file,
             sep=dialect.separator,
             decimal=dialect.decimal,
@@ -123,6 +123,7 @@ def _parse(content: Content, dialect: Dialect, *, header: bool) -> pd.DataFrame:
             skipinitialspace=True,
             low_memory=False,
         )
+    return frame
 
 
 def _open(content: Content, dialect: Dialect) -> IO[Any]:
