@@ -289,9 +289,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         comes from `marginal` or `conditional`, draws of the density stand for them.
         """
         check_is_fitted(self)
-        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
         widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
-        return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], bounds)
+        return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], self._bounds)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
