@@ -1,8 +1,8 @@
 """Columns made normal by the network itself, in one dimension and with many slots.
 
 A column is sorted and, if it is long, summed up in equal groups first: in one dimension a few hundred means
-say all that the slots can tell apart, and every column costs the same however many rows there are.  Loops of the
-last layer gain nothing there.
+say all that the slots can tell apart, and every column costs the same however many rows there are.  Loops of
+the last layer gain nothing there.
 """
 
 from __future__ import annotations
