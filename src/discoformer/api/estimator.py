@@ -145,7 +145,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def log_density(self, X: Any) -> Any:
         """Log density (m,) at the rows of X (m, d); a series with the index of X for a frame."""
-        result = self.score_samples(X)
+        result = self._answer(X, score=False).log_density
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -153,7 +153,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Not the gradient of the log density: that is `score_function`.
         """
-        total = self.score_samples(X).sum()
+        total = self._answer(X, score=False).log_density.sum()
         return float(total.detach() if isinstance(total, Tensor) else total)
 
     def score_function(self, X: Any) -> Any:
