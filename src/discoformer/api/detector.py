@@ -121,6 +121,12 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
         """-1 for odd rows, 1 for the others: (m,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
+    def _oddness(self, X: Any) -> NDArray[np.float64]:
+        return self.score_samples(X)
+
+    def _own_scores(self) -> NDArray[np.float64]:
+        return self.sample_scores_[self.kept_]
+
     def _judge(self, X: Any) -> Typicality:
         super().fit(X)
         with torch.no_grad():

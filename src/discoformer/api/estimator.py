@@ -17,7 +17,9 @@ from torch import Tensor
 import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
+from discoformer.api.questions import Questions
 from discoformer.columns.bounds import parse_bounds
+from discoformer.columns.fitting import FitRecipe
 from discoformer.core.checks import DataError, check_points, check_weights
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
@@ -31,6 +33,7 @@ from discoformer.data.containers import (
     wrap_columns,
 )
 from discoformer.functionals import Functional, Split
+from discoformer.functionals.bootstrap import WithSpread
 from discoformer.scale.opening import is_remote, open_source
 from discoformer.scale.source import is_dask
 from discoformer.scale.stream import Stream, StreamingMethod
@@ -40,7 +43,7 @@ __all__ = ["DiScoFormer"]
 _DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
 
 
-class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Density estimation by a pretrained network: no bandwidth, no training on your data.
 
     Data may be arrays, pandas or polars frames, or torch tensors.  scikit-learn's own verbs
@@ -164,20 +167,29 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         result = self._score(X)
         return result if isinstance(result, Tensor) else wrap_columns(result, self._labels, X)
 
-    def estimate(self, X: Any) -> Any:
+    def estimate(self, X: Any, *, std: bool = False) -> Any:
         """Log density and score at once.
+
+        Parameters
+        ----------
+        X : (m, d)
+        std : whether to add the standard deviations of both, by the Bayesian bootstrap: `FITS` further fits
 
         Returns
         -------
-        Estimate or frame
-            For arrays and tensors a named tuple of ``log_density`` (m,) and ``score`` (m, d).  For a frame
-            a frame with its index and the columns ``log_density`` and ``score_<column>``.
+        Estimate, WithSpread or frame
+            For arrays and tensors a named tuple of ``log_density`` (m,) and ``score`` (m, d), and with
+            ``std`` of ``log_density_std`` and ``score_std``.  For a frame a frame with its index and the
+            columns ``log_density`` and ``score_<column>``, and with ``std`` both with ``_std`` at the end.
         """
-        result = self._answer(X)
+        result: Any = self._answer(X)
+        if std:
+            result = WithSpread(*result, *self._spread(X))
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
         names = ["log_density", *(f"score_{name}" for name in self._labels)]
-        return wrap_columns(np.column_stack([result.log_density, result.score]), names, X)
+        names += [f"{name}_std" for name in names] if std else []
+        return wrap_columns(np.column_stack(result), names, X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on.
@@ -369,9 +381,12 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_
+        return self._sample[..., self.field_.support], self._refit()
+
+    def _refit(self) -> FitRecipe:
+        """The method for further fits to the columns that carry a density."""
         bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
-        fitted = Fitted(self.field_, choose(self.model, self.axes), bounds)
-        return self._sample[..., self.field_.support], fitted.refit()
+        return Fitted(self.field_, choose(self.model, self.axes), bounds).refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)

@@ -167,15 +167,19 @@ class StudentMixture(Density):
         offset = values.unsqueeze(-2) - known.mean  # (..., M, k)
         cross = self.scale[..., rest[:, None], given]  # (..., M, e, k)
         factor = torch.linalg.cholesky(known.scale)
-        solved = torch.cholesky_solve(torch.cat([offset.unsqueeze(-1), cross.mT], -1), factor)
-        distance = (offset * solved[..., 0]).sum(-1)
-        mean = self.mean[..., rest] + (cross @ solved[..., :1]).squeeze(-1)
-        shrunk = self.scale[..., rest[:, None], rest] - cross @ solved[..., 1:]
+        slopes = torch.cholesky_solve(cross.mT, factor)  # (..., M, k, e)
+        eye = torch.eye(size, dtype=factor.dtype, device=factor.device).expand_as(factor)
+        white = torch.linalg.solve_triangular(factor, eye, upper=False)
+        # values may have a batch that the mixture has not: einsum does not copy the mixture for each of them
+        distance = torch.einsum("...mk,...mlk->...ml", offset, white).square().sum(-1)
+        mean = self.mean[..., rest] + torch.einsum("...mk,...mke->...me", offset, slopes)
+        shrunk = self.scale[..., rest[:, None], rest] - cross @ slopes
         growth = (self.nu + distance) / (self.nu + size)
         log_peak = natural_parameters(known.mean, known.scale).log_peak
         log_weight = self.log_weight + student_log_density(distance, log_peak, self.nu, size)
+        nu = (self.nu + size).expand_as(log_weight)
         return StudentMixture(
-            torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, self.nu + size
+            torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, nu
         )
 
     def cdf(self, queries: Any) -> Tensor:
