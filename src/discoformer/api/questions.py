@@ -101,7 +101,7 @@ class Questions:
         return discoveries(self.p_value(X, calibration=calibration), rate)
 
     def mean(self) -> NDArray[np.float64]:
-        """Mean (d,) of the density, from draws: the error is std / 256."""
+        """Mean (d,) of the density, from draws: the error is std / 128."""
         found: NDArray[np.float64] = draw(self._density()).mean(0).cpu().numpy()
         return found
 

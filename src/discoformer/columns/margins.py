@@ -66,7 +66,7 @@ class NormalScores(ColumnMap):
             low, high = torch.where(below, x, low), torch.where(below, high, x)
             slope = self.log_derivative(x, value)[0].exp()
             step = x - (value - u) / slope
-            inside = (step > low) & (step < high) & step.isfinite()
+            inside = (step >= low) & (step <= high)  # a step of nothing stays where it is; nan is not inside
             new = torch.where(inside, step, 0.5 * (low + high))
             moved = (new - x).abs() > 4 * torch.finfo(x.dtype).eps * x.abs()
             x = new

@@ -21,7 +21,7 @@ from discoformer.functionals.splits import Functional
 
 __all__ = ["Region", "draw", "highest_density_region", "mode", "probability"]
 
-_DRAWS = 65536
+_DRAWS = 16384
 _STARTS = 8  # of the search for the mode
 _GRID = 2048  # points at which a density of one column is compared with a level
 
