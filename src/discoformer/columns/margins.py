@@ -68,7 +68,8 @@ class NormalScores(ColumnMap):
             step = x - (value - u) / slope
             inside = (step >= low) & (step <= high)  # a step of nothing stays where it is; nan is not inside
             new = torch.where(inside, step, 0.5 * (low + high))
-            moved = (new - x).abs() > 4 * torch.finfo(x.dtype).eps * x.abs()
+            rounding = 4 * torch.finfo(x.dtype).eps * (x.abs() + (1 + u.abs()) / slope)  # of x, and of u
+            moved = (new - x).abs() > rounding
             x = new
             if not bool(moved.any()):
                 break
