@@ -159,22 +159,14 @@ class Questions:
         check_is_fitted(self)
         if self._sample is None:
             raise DataError("error bars need the sample in memory: fit to an array or a frame")
-        field, support = as_point_density(self.field_), self.field_.support
-        sample = torch.from_numpy(self._sample[..., support])
+        field, sample = as_point_density(self.field_), torch.from_numpy(self._sample)
         if sample.ndim > 2:
             raise DataError("error bars are for one sample, not for a batch")
         weights = None if self._weights is None else check_weights(self._weights, sample)
 
         def answer(rows: Any) -> Estimate[Any]:
             points = as_points(rows, field.dim).detach().to(torch.float64)
-            around = field.estimate(points)
-            inside = around._replace(score=around.score[:, support])
-            spread = bootstrap(
-                self._refit(), inside, sample, points[:, support], weights=weights, fits=fits
-            )
-            whole = torch.zeros_like(points)  # columns left out have a score of zero
-            whole[:, support] = spread.score
-            spread = spread._replace(score=whole)
+            spread = bootstrap(self._refit(), field, sample, points, weights=weights, fits=fits)
             return spread if isinstance(rows, Tensor) else Estimate(*(part.numpy() for part in spread))
 
         spread: Estimate[Any] = self._ask(answer, X)

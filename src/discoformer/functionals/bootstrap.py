@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, Method, as_point_density
+from discoformer.core.fields import Estimate, Method, PointDensity, as_point_density
 
 __all__ = ["FITS", "STRETCH", "WithSpread", "bootstrap"]
 
@@ -35,7 +35,7 @@ class WithSpread(NamedTuple):
 @torch.no_grad()
 def bootstrap(
     method: Method,
-    around: Estimate[Tensor],
+    field: PointDensity,
     sample: Tensor,
     queries: Tensor,
     *,
@@ -43,29 +43,37 @@ def bootstrap(
     fits: int = FITS,
     seed: int = 0,
 ) -> Estimate[Tensor]:
-    """Standard deviations of the answers ``around`` that a method, fitted to a sample (n, d), gives at queries (m, d).
+    """Standard deviations of the answers of a field at queries (m, d).
+
+    Parameters
+    ----------
+    method : fits the columns that carry a density, `Field.support`
+    field : fitted to the sample
+    sample : (n, d), with ``weights`` (n,) that sum to one
+    queries : (m, d)
+    fits : how many
+    seed : of the weights
 
     >>> from discoformer.baselines.kde import KDE
     >>> x = torch.randn(100, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    >>> y = torch.zeros(2, 1).double()
-    >>> spread = bootstrap(KDE(), KDE().fit(x).estimate(y), x, y)
+    >>> spread = bootstrap(KDE(), KDE().fit(x), x, torch.zeros(2, 1).double())
     >>> 0.02 < float(spread.log_density[0]) < 0.2
     True
     """
     if fits < 2:
         raise DataError(f"{fits} fits show no spread: take at least 2")
-    log_density, score = around
-    rows = len(sample)
+    log_density, score = field.estimate(queries)
+    kept, rows = field.support, len(sample)
     share = torch.full((rows,), 1 / rows, dtype=torch.float64) if weights is None else weights
     generator = torch.Generator().manual_seed(seed)
     random = torch.empty(fits, rows, dtype=torch.float64).exponential_(generator=generator) * share
     square_density, square_score = torch.zeros_like(log_density), torch.zeros_like(score)
     for part in random.split(max(1, _POINTS // rows)):
-        context = sample.expand(len(part), *sample.shape)
+        context = sample[:, kept].expand(len(part), -1, -1)
         fitted = as_point_density(method.fit(context, part / part.sum(-1, keepdim=True)))
-        answer = fitted.estimate(queries.expand(len(part), *queries.shape))
+        answer = fitted.estimate(queries[:, kept].expand(len(part), -1, -1))
         square_density += (answer.log_density - log_density).square().sum(0)
-        square_score += (answer.score - score).square().sum(0)
+        square_score[:, kept] += (answer.score - score[:, kept]).square().sum(0)
     return Estimate(
         STRETCH.log_density * (square_density / fits).sqrt(), STRETCH.score * (square_score / fits).sqrt()
     )

@@ -23,7 +23,7 @@ __all__ = ["Region", "draw", "highest_density_region", "mode", "probability"]
 
 _DRAWS = 16384
 _STARTS = 8  # of the search for the mode
-_GRID = 2048  # points at which a density of one column is compared with a level
+_GRID = 512  # points at which a density of one column is compared with a level
 
 
 class Region(NamedTuple):
@@ -88,17 +88,19 @@ def highest_density_region(density: Density, share: float) -> Region:
     """
     if not 0 < share < 1:
         raise DataError(f"a region with share {share}: give one between 0 and 1")
-    level = float(density.log_density(draw(density)).quantile(1 - share, interpolation="lower"))
-    return Region(share, level, _intervals(density, level) if density.dim == 1 else [])
+    points = draw(density)
+    level = float(density.log_density(points).quantile(1 - share, interpolation="lower"))
+    return Region(share, level, _intervals(density, points, level) if density.dim == 1 else [])
 
 
-def _intervals(density: Density, level: float) -> list[tuple[float, float]]:
-    """Where the density of one column is above a level: pairs of ends, by bisection between grid points."""
-    shares = (torch.arange(_GRID, dtype=torch.float64) + 0.5) / _GRID
-    grid = density.quantile(shares).squeeze(-1)
-    width = grid[-1] - grid[0]
-    outer = torch.stack([grid[0] - width, grid[-1] + width])
-    grid = torch.cat([grid, torch.linspace(*outer.tolist(), _GRID, dtype=grid.dtype)]).unique()
+def _intervals(density: Density, points: Tensor, level: float) -> list[tuple[float, float]]:
+    """Where the density of one column is above a level: pairs of ends, by bisection between grid points.
+
+    The grid is some of the draws and even steps from the least to the largest of them.
+    """
+    ordered = points.flatten().sort().values
+    even = torch.linspace(float(ordered[0]), float(ordered[-1]), _GRID, dtype=ordered.dtype)
+    grid = torch.cat([ordered[:: max(1, len(ordered) // _GRID)], even, ordered[-1:]]).unique()
     inside = density.log_density(grid.unsqueeze(-1)) >= level
     changes = (inside[1:] != inside[:-1]).nonzero().flatten()
     low, high, opens = grid[changes], grid[changes + 1], inside[changes + 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,30 +12,41 @@ from discoformer.core.fields import PointDensity
 from discoformer.views.contours import explain_contours, fill_contours
 from discoformer.views.corner import draw_corner
 from discoformer.views.grids import column_grid, mesh, note_hidden
-from discoformer.views.style import INK, colour, new_figure, thin
+from discoformer.views.style import ACCENT, INK, colour, new_figure, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_density"]
+__all__ = ["draw_density", "draw_line"]
+
+_NINETY = 1.645  # standard deviations on either side
 
 
 def draw_density(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
     """One column as a line, two as contours, more as a corner figure."""
-    draw = {1: _draw_line, 2: _draw_contours}.get(field.dim, draw_corner)
+    draw = {1: draw_line, 2: _draw_contours}.get(field.dim, draw_corner)
     return draw(field, sample, names)
 
 
-def _draw_line(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
-    """Density of one column, with the sample as a rug."""
+def draw_line(
+    field: PointDensity,
+    sample: NDArray[np.float64],
+    names: Sequence[str],
+    band: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+) -> Figure:
+    """Density of one column, with the sample as a rug and, if it is known, how sure it is."""
     figure, axes = new_figure(6.4, 4.0)
     grid = column_grid(sample[:, 0], 400)
     density = np.exp(field.log_density(grid[:, None]))
     note_hidden(axes, sample, [grid])
     axes.fill_between(grid, density, color=colour(0.45), alpha=0.25, linewidth=0)
     axes.plot(grid, density, color=colour(0.3), linewidth=2)
-    rug, top = thin(sample)[:, 0], density.max()
+    if band is not None:
+        width = np.exp(_NINETY * band(grid[:, None]))
+        axes.fill_between(grid, density / width, density * width, color=ACCENT, alpha=0.3, linewidth=0)
+        axes.set_title("band: 90 % error bars", loc="right", fontsize=8)
+    rug, top = thin(sample)[:, 0], axes.get_ylim()[1] / 1.05 if band is not None else density.max()
     fade = min(0.6, 60 / len(rug) + 0.08)
     axes.vlines(rug, -0.05 * top, -0.01 * top, color=INK, alpha=fade, linewidth=0.8)
     axes.set(xlabel=names[0], ylabel="density", xlim=(grid[0], grid[-1]), ylim=(-0.06 * top, 1.06 * top))

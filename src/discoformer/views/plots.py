@@ -17,7 +17,7 @@ from discoformer.core.extras import require
 from discoformer.core.fields import Field, PointDensity, as_point_density
 from discoformer.core.pushforward import on_support
 from discoformer.views.corner import draw_corner
-from discoformer.views.density import draw_density
+from discoformer.views.density import draw_density, draw_line
 from discoformer.views.outliers import draw_outliers
 from discoformer.views.pictures import check_picture, save_picture
 from discoformer.views.style import STYLE
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     Drawing = Callable[[PointDensity, NDArray[np.float64], Sequence[str]], Figure]
 
-__all__ = ["VIEWS", "plot", "plot_corner", "plot_density", "plot_outliers"]
+Band = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Standard deviations (m,) of the log density at points (m, d)."""
+
+__all__ = ["VIEWS", "Band", "plot", "plot_corner", "plot_density", "plot_outliers"]
 
 VIEWS = ("density", "corner", "outliers")
 
@@ -39,6 +42,7 @@ def plot(
     path: str | Path | None = None,
     *,
     view: str = "density",
+    band: Band | None = None,
 ) -> Figure:
     """Draw a field over the sample it was fitted to.
 
@@ -49,6 +53,8 @@ def plot(
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
     view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
+    band : standard deviations of the log density at points (m, d), drawn as a band of 90 % around the density
+        of one column; as from ``lambda x: est.estimate(x, std=True).log_density_std``
 
     Returns
     -------
@@ -67,7 +73,10 @@ def plot(
     draw: Drawing = {"corner": draw_corner, "outliers": draw_outliers}.get(view, draw_density)
     with rc_context(STYLE):
         shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
-        figure = draw(field, sample[:, kept], shown)
+        if band is not None and view == "density" and field.dim == sample.shape[1] == 1:
+            figure = draw_line(field, sample, shown, band)
+        else:
+            figure = draw(field, sample[:, kept], shown)
         if path is not None:
             save_picture(figure, path)
     return figure
