@@ -51,6 +51,8 @@ class Questions:
     def explain(self, X: Any, *, interval: float = 0.9) -> Reasons:
         """Why rows of X (m, d) are odd: for every column -log p(x_j | the others), and what was to be expected.
 
+        Rows of the sample are explained by a fit without them, unless they are more than a tenth of it.
+
         Parameters
         ----------
         X : rows, as for `estimate`
@@ -66,11 +68,16 @@ class Questions:
         'x2'
         """
         density = self._density()
-        usual = draw(density, 512) if self._sample is None else torch.from_numpy(self._sample)
+        usual, method = draw(density, 512), None
+        if self._sample is not None:
+            usual = torch.from_numpy(self._sample)
+            method = None if self._weights is not None else self._refit()
 
         def answer(rows: Any) -> Reasons:
             points = as_points(rows, density.dim).detach().to(torch.float64)
-            return explain_rows(density, points, usual, share=interval, names=self._labels)
+            return explain_rows(
+                density, points, usual, method=method, share=interval, names=self._labels
+            )
 
         reasons: Reasons = self._ask(answer, X)
         return reasons

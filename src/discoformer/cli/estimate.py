@@ -23,7 +23,7 @@ from discoformer.cli.options import add_bounds, add_input, add_model, fitted_tab
 from discoformer.cli.parser import command_parser
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Estimate, PointDensity, as_density, as_point_density
+from discoformer.core.fields import Estimate, Method, PointDensity, as_density, as_point_density
 from discoformer.data.files import (
     Table,
     check_output,
@@ -136,7 +136,9 @@ def run(args: argparse.Namespace) -> None:
     reasons = None
     if args.why:
         points = torch.from_numpy(summary.values[-min(SHOWN_ROWS, summary.count) :][::-1].copy())
-        reasons = explain_rows(as_density(job.field), points, torch.from_numpy(job.values), names=job.columns)
+        sample = torch.from_numpy(job.values)
+        density = as_density(job.field)
+        reasons = explain_rows(density, points, sample, method=job.method, names=job.columns)
 
     if args.json:
         _print_json(args, job, summary, reasons)
@@ -155,6 +157,7 @@ class Job:
     columns : their names
     names : of the columns of the output
     sample : the sample itself, if it is to be drawn
+    method : for further fits to the sample
     values : its values, if they are in memory
     spread : standard deviations (m, 1 + d) of the answers, if they were asked for
     band : standard deviations of the log density at further points
@@ -166,6 +169,7 @@ class Job:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     sample: Table | None = None
+    method: Method | None = None
     values: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     spread: NDArray[np.float64] | None = None
     band: Band | None = None
@@ -183,7 +187,8 @@ def _in_memory(args: argparse.Namespace) -> Job:
     source = ArraySource(queries.values, step=CHUNK)
     source.show = True
     sample = context if args.plot else None
-    job = Job(density, source, context.values.shape, context.names, names, sample, context.values)
+    job = Job(density, source, context.values.shape, context.names, names, sample)
+    job = replace(job, method=fitted.refit(), values=context.values)
     if not args.std:
         return job
 

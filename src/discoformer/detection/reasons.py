@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Density
+from discoformer.core.fields import Density, Method, as_density
 
 __all__ = ["Reasons", "explain_rows", "surprises", "usual_surprises"]
 
 _PAIRED = 12  # columns, the oddest, whose pairs are looked at
 _ROWS = 512  # of the sample tell what is usual
+_FEW = 0.1  # of a sample can be left out of a fit that is to stand for all of it
 _CHUNK = 256  # rows whose conditional laws are held at once
 
 
@@ -104,13 +105,26 @@ def usual_surprises(density: Density, sample: Tensor) -> Tensor:
 
 @torch.no_grad()
 def explain_rows(
-    density: Density, rows: Tensor, sample: Tensor, *, share: float = 0.9, names: Sequence[Any] | None = None
+    density: Density,
+    rows: Tensor,
+    sample: Tensor,
+    *,
+    method: Method | None = None,
+    share: float = 0.9,
+    names: Sequence[Any] | None = None,
 ) -> Reasons:
-    """Why rows (m, d) are odd to a density; a sample (n, d), or draws, tells what is usual."""
+    """Why rows (m, d) are odd to a density; a sample (n, d), or draws, tells what is usual.
+
+    A row that is in the sample has shaped what is expected of it.  So if a ``method``, for the columns that
+    carry a density, is given and few of the rows asked about are, it is fitted to the others.
+    """
     if not 0 < share < 1:
         raise DataError(f"interval={share}: give a share between 0 and 1")
     support = density.support
     inner = density.marginal(support) if len(support) < density.dim else density
+    others = _others(sample, rows)
+    if method is not None and 0 < len(sample) - len(others) <= _FEW * len(sample):
+        inner = as_density(method.fit(others[:, support]))
     own, many = rows[:, support].to(torch.float64), sample[:, support].to(torch.float64)
     surprise = surprises(inner, own)
     excess = surprise - usual_surprises(inner, many)
@@ -169,6 +183,12 @@ def _odd_pairs(density: Density, rows: Tensor, excess: Tensor) -> tuple[Tensor, 
         most = torch.where(better, gain, most)
         best[better] = torch.tensor([first, second])
     return best, most.nan_to_num(neginf=0.0)
+
+
+def _others(sample: Tensor, rows: Tensor) -> Tensor:
+    """The rows of a sample that are not among others."""
+    asked = {row.tobytes() for row in rows.to(sample).numpy()}
+    return sample[torch.tensor([row.tobytes() not in asked for row in sample.numpy()])]
 
 
 def _spaced(sample: Tensor, most: int) -> Tensor:
