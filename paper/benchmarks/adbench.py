@@ -9,8 +9,8 @@ standardized by the training rows.  *semi*: detectors are fitted to a random hal
 at all others; ours is told that these are clean.  *contaminated*: to all rows, whose own scores count.
 Peers are PyOD's, with its defaults.  A table without an anomaly among its rows is left out for that seed.
 Measurements are kept in results/adbench_runs.csv, so that an interrupted run continues, and a run with other
-weights measures ours alone; means by table are in results/adbench.csv.  Bars: mean ROC at least 1.5 points above
-the best peer (semi), 0.5 (contaminated).
+weights measures ours alone; means by table are in results/adbench.csv.  Bars: mean ROC at least 1.5 points
+above the best peer (semi), 0.5 (contaminated).
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def measure(run: Session, args: Namespace) -> list[list[Any]]:
                     peer: partial(split.peer, peer, seed) for peer in PEERS
                 }
                 asked = {**ask, run.ours.identity: partial(split.ours, run.ours.method)}
-                found.append([ledger.recall((*key, who), partial(split.measure, asked[who])) for who in asked])
+                found.append(
+                    [ledger.recall((*key, who), partial(split.measure, asked[who])) for who in asked]
+                )
             if found:
                 means = [
                     [float(np.mean([one[place][value] for one in found])) for place in range(len(PEERS) + 1)]
@@ -171,7 +173,9 @@ def main(run: Session, args: Namespace) -> None:
         run.bar(f"{protocol}, mean ROC above {best}", float(ahead), lead, below=False)
         lost = sorted((line[2][-1] - max(line[2][:-1]), line[1]) for line in own)
         worst = ", ".join(f"{name} {gap:+.1f}" for gap, name in lost[:8] if gap < 0)
-        print(f"\n{protocol}: we lose {sum(gap < 0 for gap, _ in lost)} of {len(lost)} tables to some peer; {worst}")
+        print(
+            f"\n{protocol}: we lose {sum(gap < 0 for gap, _ in lost)} of {len(lost)} tables to some peer; {worst}"
+        )
     header = ["protocol", "table", *(f"{name} ROC" for name in names), *(f"{name} AP" for name in names)]
     run.finish("adbench", [*header, "best peer", "ROC ahead", "ours s"], rows)
 

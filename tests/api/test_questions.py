@@ -85,7 +85,9 @@ def test_regions_hold_their_share(est: DiScoFormer) -> None:
     assert est.probability({"c": ends}).value == pytest.approx(0.8, abs=0.01)
     region = est.region(0.5, ["a", "b"])
     rows = est.sample(4000, random_state=2)[["a", "b"]]
-    assert (est.marginal(["a", "b"]).log_density(rows) >= region.log_density).mean() == pytest.approx(0.5, abs=0.03)
+    assert (est.marginal(["a", "b"]).log_density(rows) >= region.log_density).mean() == pytest.approx(
+        0.5, abs=0.03
+    )
 
 
 def test_error_bars_cover_and_shrink_with_n() -> None:

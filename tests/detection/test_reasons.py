@@ -26,7 +26,10 @@ def test_surprises_of_a_normal_law_are_those_of_its_regression() -> None:
 def test_conditionals_at_many_rows_are_those_at_each() -> None:
     x = torch.randn(60, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     mixture = StudentMixture(
-        torch.log_softmax(x[:4, 0], -1), x[:4], torch.eye(3).double().expand(4, 3, 3) + 0.3, 4 + x[:4, 1].abs()
+        torch.log_softmax(x[:4, 0], -1),
+        x[:4],
+        torch.eye(3).double().expand(4, 3, 3) + 0.3,
+        4 + x[:4, 1].abs(),
     )
     for density in (mixture, KDE().fit(x)):
         batch = density.conditional([2, 0], x[:5, [2, 0]])

@@ -17,12 +17,16 @@ def test_views_are_the_parts_of_a_blend_also_through_maps() -> None:
     frame = scaling_frame(torch.zeros(1, 3).double(), torch.full((3,), 2.0).double())
     assert len(views_of(blend)) == 2
     for view, part in zip(views_of(push(blend, [frame])), parts, strict=True):
-        torch.testing.assert_close(view.log_density(2 * ROWS), part.log_density(ROWS) - 3 * torch.log(torch.tensor(2.0).double()))
+        torch.testing.assert_close(
+            view.log_density(2 * ROWS), part.log_density(ROWS) - 3 * torch.log(torch.tensor(2.0).double())
+        )
 
 
 def test_the_cloud_does_not_depend_on_units_and_sees_gaps_as_usual() -> None:
     scale = torch.tensor([1.0, 1e3, 1e-3]).double()
-    torch.testing.assert_close(Cloud.of(ROWS).log_density(ROWS), Cloud.of(ROWS * scale).log_density(ROWS * scale))
+    torch.testing.assert_close(
+        Cloud.of(ROWS).log_density(ROWS), Cloud.of(ROWS * scale).log_density(ROWS * scale)
+    )
     gap = ROWS.mean(0, keepdim=True)
     gap[0, 1] = torch.nan
     assert float(Cloud.of(ROWS).log_density(gap)) == 0.0

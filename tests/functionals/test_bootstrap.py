@@ -25,6 +25,8 @@ def test_weights_of_the_sample_count_and_one_fit_shows_nothing() -> None:
     share = torch.cat([torch.full((50,), 0.02), torch.zeros(50)]).double()
     method = KDE(0.5)
     half = bootstrap(method, method.fit(x, share), x, x[:3], weights=share)
-    assert float(half.log_density.mean()) > float(bootstrap(method, method.fit(x), x, x[:3]).log_density.mean())
+    assert float(half.log_density.mean()) > float(
+        bootstrap(method, method.fit(x), x, x[:3]).log_density.mean()
+    )
     with pytest.raises(DataError, match="at least 2"):
         bootstrap(method, method.fit(x), x, x[:3], fits=1)

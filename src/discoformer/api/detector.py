@@ -88,12 +88,12 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
             better = scores > np.quantile(scores, self.contamination)
             if np.array_equal(better, kept) or better.sum() < 2:
                 break
-            before = dict(vars(self))
+            before = dict(self.__dict__)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SupportWarning)  # told by the first fit
                 found = self._judge(_safe_indexing(X, np.flatnonzero(better)))
             if self.field_.support != support:  # a column that only odd rows vary in must not be lost
-                vars(self).update(before)
+                self.__dict__.update(before)
                 break
             judge, kept = found, better
             with torch.no_grad():

@@ -184,7 +184,8 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         result: Any = self._answer(X)
         if std:
-            result = WithSpread(*result, *self._spread(X))
+            spread = self._spread(X)
+            result = WithSpread(result.log_density, result.score, spread.log_density, spread.score)
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
         names = ["log_density", *(f"score_{name}" for name in self._labels)]

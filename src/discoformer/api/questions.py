@@ -32,7 +32,7 @@ __all__ = ["Questions"]
 
 
 class Questions:
-    """Verbs of `DiScoFormer` that a density in full answers; what is read off draws is the same every time."""
+    """Verbs of `DiScoFormer` that a density in full answers; those read off draws always answer the same."""
 
     field_: Field
     _sample: NDArray[np.float64] | None
@@ -49,7 +49,7 @@ class Questions:
         def _refit(self) -> FitRecipe: ...
 
     def explain(self, X: Any, *, interval: float = 0.9) -> Reasons:
-        """Why rows of X (m, d) are odd: for every column -log p(x_j | the others), and what was to be expected.
+        """Why rows of X (m, d) are odd: -log p(x_j | the others) of every column, and what was expected.
 
         Rows of the sample are explained by a fit without them, unless they are more than a tenth of it.
 
@@ -75,9 +75,7 @@ class Questions:
 
         def answer(rows: Any) -> Reasons:
             points = as_points(rows, density.dim).detach().to(torch.float64)
-            return explain_rows(
-                density, points, usual, method=method, share=interval, names=self._labels
-            )
+            return explain_rows(density, points, usual, method=method, share=interval, names=self._labels)
 
         reasons: Reasons = self._ask(answer, X)
         return reasons
@@ -104,7 +102,7 @@ class Questions:
         return conformal_p_values(self._oddness(X), own)
 
     def discoveries(self, X: Any, *, rate: float = 0.1, calibration: Any = None) -> NDArray[np.bool_]:
-        """Rows of X (m, d) to be called odd so that at most a share ``rate`` of them is so by chance: (m,)."""
+        """Which rows of X (m, d) to call odd so that at most a share ``rate`` of them is wrongly so: (m,)."""
         return discoveries(self.p_value(X, calibration=calibration), rate)
 
     def mean(self) -> NDArray[np.float64]:

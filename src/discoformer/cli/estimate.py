@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +90,14 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         help=f"kernel density with this bandwidth: {', '.join(RULES)}, or a number",
     )
     parser.add_argument(
-        "--why", action="store_true", help="say which columns make the most unusual rows so, and what was expected"
+        "--why",
+        action="store_true",
+        help="say which columns make the most unusual rows so, and what was expected",
     )
     parser.add_argument(
-        "--std", action="store_true", help="error bars: standard deviations of log density and score, in --out too"
+        "--std",
+        action="store_true",
+        help="error bars: standard deviations of log density and score, in --out too",
     )
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw FILE: png, pdf or svg")
     parser.add_argument("--view", choices=VIEWS, help=f"what to draw (default: {VIEWS[0]})")
@@ -147,7 +151,7 @@ def run(args: argparse.Namespace) -> None:
         _print_reasons(summary, reasons)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Job:
     """What is to be done: a field, where to read it, and what to call the answers.
 
@@ -170,7 +174,7 @@ class Job:
     names: tuple[str, ...]
     sample: Table | None = None
     method: Method | None = None
-    values: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    values: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
     spread: NDArray[np.float64] | None = None
     band: Band | None = None
 
@@ -188,7 +192,7 @@ def _in_memory(args: argparse.Namespace) -> Job:
     source.show = True
     sample = context if args.plot else None
     job = Job(density, source, context.values.shape, context.names, names, sample)
-    job = replace(job, method=fitted.refit(), values=context.values)
+    job = dataclasses.replace(job, method=fitted.refit(), values=context.values)
     if not args.std:
         return job
 
@@ -197,7 +201,7 @@ def _in_memory(args: argparse.Namespace) -> Job:
         return bootstrap(fitted.refit(), density, rows, torch.from_numpy(points))
 
     bars = np.column_stack([part.numpy() for part in spread(queries.values)])
-    return replace(job, spread=bars, band=lambda points: spread(points).log_density.numpy())
+    return dataclasses.replace(job, spread=bars, band=lambda points: spread(points).log_density.numpy())
 
 
 def _is_streamed(args: argparse.Namespace) -> bool:
@@ -212,7 +216,7 @@ def _is_streamed(args: argparse.Namespace) -> bool:
         return True
     if args.file.is_dir():
         raise DataError(
-            f"{args.file}: a folder is streamed, which --plot, --bounds, --std, --why and {args.model} cannot be"
+            f"{args.file}: a folder is streamed: without --plot, --bounds, --std, --why, by a mixture model"
         )
     return False
 

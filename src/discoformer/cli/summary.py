@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(report))
         return
-    given = "".join(f", given {name} = {value:g}" for name, value in args.given.items())
-    print(f"{len(table.values)} rows, {len(names)} column(s), model {args.model}{given}")
+    said = "".join(f", given {name} = {value:g}" for name, value in args.given.items())
+    print(f"{len(table.values)} rows, {len(names)} column(s), model {args.model}{said}")
     header = ["column", "mean", "std", "mode", "median", f"{args.share:.0%} from", "to", "densest region"]
     rows = []
     for name, own in columns.items():

@@ -39,9 +39,7 @@ def levels(log_density: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDAr
     return np.searchsorted(drawn, log_density) / len(drawn)
 
 
-def conformal_p_values(
-    scores: NDArray[np.float64], calibration: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def conformal_p_values(scores: NDArray[np.float64], calibration: NDArray[np.float64]) -> NDArray[np.float64]:
     """P-values (m,) of scores (m,), low is odd, among scores (n,) of rows that are not.
 
     >>> conformal_p_values(np.array([0.0, 2.5]), np.array([1.0, 2.0, 3.0])).tolist()
@@ -54,7 +52,8 @@ def conformal_p_values(
 def discoveries(p_values: NDArray[np.float64], rate: float = 0.1) -> NDArray[np.bool_]:
     """Rows (m,) to be called odd so that at most a share ``rate`` of these is wrongly so, on average.
 
-    Benjamini and Hochberg's rule, which holds for conformal p-values.
+    Benjamini and Hochberg's rule, which holds for conformal p-values, with Storey's estimate of how many
+    rows are not odd: twice those with a p-value above one half.
 
     >>> discoveries(np.array([0.001, 0.9, 0.02, 0.4]), rate=0.1).tolist()
     [True, False, True, False]
@@ -62,7 +61,8 @@ def discoveries(p_values: NDArray[np.float64], rate: float = 0.1) -> NDArray[np.
     if not 0 < rate < 1:
         raise DataError(f"a false discovery rate of {rate}: give a share between 0 and 1")
     order = np.argsort(p_values)
-    passed = p_values[order] <= rate * np.arange(1, len(order) + 1) / len(order)
+    usual = min(1.0, 2 * (1 + (p_values > 0.5).sum()) / len(order))
+    passed = p_values[order] * usual <= rate * np.arange(1, len(order) + 1) / len(order)
     found = np.zeros(len(order), dtype=bool)
     if passed.any():
         found[order[: np.flatnonzero(passed)[-1] + 1]] = True

@@ -19,8 +19,17 @@ from discoformer.core.fields import Estimate, Method, PointDensity, as_point_den
 __all__ = ["FITS", "STRETCH", "WithSpread", "bootstrap"]
 
 FITS = 24
-STRETCH = Estimate(1.15, 1.25)  # by which the spread falls short of the error: paper/benchmarks/error_bars.py
 _POINTS = 2**17  # rows that are fitted at once
+
+
+class Stretch(NamedTuple):
+    """Factors of the spread of log density and score."""
+
+    log_density: float
+    score: float
+
+
+STRETCH = Stretch(1.15, 1.25)  # by which the spread falls short of the error: paper/benchmarks/error_bars.py
 
 
 class WithSpread(NamedTuple):

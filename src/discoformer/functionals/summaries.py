@@ -118,9 +118,7 @@ Box = Mapping[int, tuple[float | None, float | None]]
 
 
 @torch.no_grad()
-def probability(
-    density: Density, region: Box | Callable[[NDArray[np.float64]], Any]
-) -> Functional:
+def probability(density: Density, region: Box | Callable[[NDArray[np.float64]], Any]) -> Functional:
     """Mass of a region: low and high by column, or a function that tells which rows (m, d) are in it.
 
     In closed form for one column between two ends, from draws otherwise.

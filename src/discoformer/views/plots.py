@@ -132,8 +132,10 @@ def plot_outliers(
 ) -> Figure:
     """Draw which rows are unusual, and in which columns; parameters as for `plot`.
 
-    Top: the log density of all rows, with the ten lowest marked.  Bottom: the values of these ten rows,
-    coloured by their distance from the column's median, in units of its median absolute deviation.
+    Top: the log density of all rows, each by the fit without it, with the ten lowest marked.  Bottom: the
+    values of these ten rows, below them what was expected given the row's other values, coloured by surprise
+    (`discoformer.detection.reasons`).  A field that has no conditional laws colours the distance from the
+    median instead.
 
     Examples
     --------

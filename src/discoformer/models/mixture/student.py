@@ -178,9 +178,7 @@ class StudentMixture(Density):
         log_peak = natural_parameters(known.mean, known.scale).log_peak
         log_weight = self.log_weight + student_log_density(distance, log_peak, self.nu, size)
         nu = (self.nu + size).expand_as(log_weight)
-        return StudentMixture(
-            torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, nu
-        )
+        return StudentMixture(torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, nu)
 
     def cdf(self, queries: Any) -> Tensor:
         """Distribution function (..., m) at queries (..., m, 1); one dimension only, no gradients."""
