@@ -238,7 +238,7 @@ def test_neither_output_is_replaced_when_the_other_fails(
 def test_a_taken_name_is_refused_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(estimate, "fit_table", pytest.fail)
+    monkeypatch.setattr(estimate, "fitted_table", pytest.fail)
     (tmp_path / "data.csv").write_text(BAD_FILES["clashing name"][0])
     assert main([*KERNEL, str(tmp_path / "data.csv"), "--out", str(tmp_path / "out.csv")]) == 2
     assert BAD_FILES["clashing name"][1] in capsys.readouterr().err
