@@ -173,9 +173,8 @@ def main(run: Session, args: Namespace) -> None:
         run.bar(f"{protocol}, mean ROC above {best}", float(ahead), lead, below=False)
         lost = sorted((line[2][-1] - max(line[2][:-1]), line[1]) for line in own)
         worst = ", ".join(f"{name} {gap:+.1f}" for gap, name in lost[:8] if gap < 0)
-        print(
-            f"\n{protocol}: we lose {sum(gap < 0 for gap, _ in lost)} of {len(lost)} tables to some peer; {worst}"
-        )
+        count = sum(gap < 0 for gap, _ in lost)
+        print(f"\n{protocol}: some peer is better on {count} of {len(lost)} tables; most: {worst}")
     header = ["protocol", "table", *(f"{name} ROC" for name in names), *(f"{name} AP" for name in names)]
     run.finish("adbench", [*header, "best peer", "ROC ahead", "ours s"], rows)
 

@@ -179,7 +179,7 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def read_input(args: argparse.Namespace, files: Any = None) -> Table:
-    """The sample of a command; what does not fit with `fit_table` asks for `independent` columns next."""
+    """The sample of a command; one that does not go through `fit_table` needs `independent` columns next."""
     return read_sample(
         read_file(args, files),
         args.columns,

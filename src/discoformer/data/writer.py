@@ -20,7 +20,7 @@ Write = Callable[[NDArray[np.float64]], None]
 
 @contextmanager
 def output_writer(path: Path, names: Sequence[str], rows: int) -> Iterator[Write]:
-    """The same to a file that takes its place when all is written, or as csv to standard output (``-``).
+    """A `table_writer` to a file that appears when all is written, or as csv to standard output (``-``).
 
     >>> with output_writer(Path("-"), ["a", "b"], rows=1) as write:
     ...     write(np.zeros((1, 2)))

@@ -16,6 +16,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -42,19 +43,12 @@ from discoformer.training.loss import Loss
 from discoformer.training.objective import Objective
 from discoformer.training.optimizers import build_optimizers
 from discoformer.training.start import start_from
-from discoformer.training.tasks import Task, draw_task, step_generator
+from discoformer.training.tasks import Task, follow_tasks
 
 __all__ = ["Trainer", "schedule"]
 
-_FREE = {
-    "name",
-    "start",
-    "steps",
-    "cycles",
-    "decay",
-    "report_dims",
-    "report_sizes",
-}  # what a resumed run may change
+# What a resumed run may change.
+_FREE = {"name", "start", "steps", "cycles", "decay", "report_dims", "report_sizes"}
 
 
 def schedule(recipe: Recipe, step: int) -> float:
@@ -79,6 +73,7 @@ class Trainer:
     """One run of a recipe in a folder, on a device; by default on a GPU if there is one.
 
     With ``resume`` it continues from the folder's checkpoint; the recipe's ``start`` is not read then.
+    Tasks are drawn by this process, or ahead of time by ``workers`` others.
 
     Examples
     --------
@@ -91,7 +86,13 @@ class Trainer:
     """
 
     def __init__(
-        self, recipe: Recipe, folder: Path, device: str | None = None, *, resume: bool = False
+        self,
+        recipe: Recipe,
+        folder: Path,
+        device: str | None = None,
+        *,
+        resume: bool = False,
+        workers: int = 0,
     ) -> None:
         self.recipe, self.folder = recipe, folder
         self.prior = prior_from_config(recipe.prior)
@@ -115,6 +116,8 @@ class Trainer:
         self.seconds = 0.0
         self.stopping = False
         self.running: dict[str, float] = {}  # running means for the log
+        self._tasks_from = partial(follow_tasks, recipe, self.prior, self.rank, workers=workers)
+        self._tasks = self._tasks_from(self.step)
         if resume:
             self.resume()
 
@@ -122,9 +125,8 @@ class Trainer:
 
     def train_step(self) -> Loss:
         """Draw a task, step the optimizer, move the average; returns this rank's loss."""
+        task = next(self._tasks).to(self.device)
         torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
-        generator = step_generator(self.recipe.seed, self.rank, self.step)
-        task = draw_task(self.recipe, self.prior, generator).to(self.device)
         factor = schedule(self.recipe, self.step)
         for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             group["lr"] = group["initial_lr"] * factor
@@ -243,6 +245,7 @@ class Trainer:
         try:
             progress = load_checkpoint(path, self.network, self.average, self.optimizers)
             self.step, self.seconds = progress["step"], progress["seconds"]
+            self._tasks = self._tasks_from(self.step)
             self.running = progress["running"]
             self.balance.usual = progress.get("usual", {})  # older checkpoints have none
         except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:

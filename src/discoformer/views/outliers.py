@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,30 +10,29 @@ from numpy.typing import NDArray
 
 from discoformer.core.fields import Density, PointDensity
 from discoformer.detection.reasons import explain_rows
-from discoformer.views.style import ACCENT, INK, MAX_COLUMNS, bin_count, pale
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from discoformer.views.panels import Panels, figure_of
+from discoformer.views.style import ACCENT, BAR, INK, MAX_COLUMNS, bin_count
 
 __all__ = ["draw_outliers"]
 
 _UNUSUAL = 10  # rows marked as such
 
 
-def draw_outliers(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+def draw_outliers(
+    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+) -> NDArray[np.object_]:
     """The log density of all rows, and of the most unusual ones the values, with reasons if there are any."""
-    from matplotlib.figure import Figure
-
     log_density = field.log_density(sample)
     if isinstance(field, Density):  # no row vouches for itself
         log_density = field.left_out(torch.from_numpy(sample)).numpy()
     rows = np.argsort(log_density, kind="stable")[: min(_UNUSUAL, len(sample))]
     count = min(len(names), 2 * MAX_COLUMNS)
     lines = max(len(rows), 6)  # room for the label of the colour bar
-    figure = Figure(figsize=(max(6.4, 0.9 * count + 2), 3.2 + 0.4 * lines), layout="constrained")
-    above, below = figure.subplots(2, 1, height_ratios=[2.4, 0.38 * lines + 0.4])
+    size = max(6.4, 0.9 * count + 2), 3.2 + 0.4 * lines
+    grid = panels.grid(size, 2, 1, height_ratios=[2.4, 0.38 * lines + 0.4])[:, 0]
+    above, below = grid
 
-    bins = above.hist(log_density, bin_count(4 * len(sample)), color=pale(0.45), linewidth=0)
+    bins = above.hist(log_density, bin_count(4 * len(sample)), color=BAR, linewidth=0)
     height = float(np.max(bins[0]))
     above.vlines(log_density[rows], 0, 0.25 * height, color=ACCENT, linewidth=1.4)
     above.set(
@@ -70,7 +68,7 @@ def draw_outliers(field: PointDensity, sample: NDArray[np.float64], names: Seque
     below.set_yticks(range(len(rows)), [f"row {row}" for row in rows])
     below.tick_params(length=0)
     below.spines[:].set_visible(False)
-    bar = figure.colorbar(image, ax=below, pad=0.02, extend="both" if image.norm.vmin else "max")
+    bar = figure_of(below).colorbar(image, ax=below, pad=0.02, extend="both" if image.norm.vmin else "max")
     bar.set_label(label)
     bar.outline.set_visible(False)
-    return figure
+    return grid
