@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,7 +86,7 @@ def plot(
         shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
         place = Panels(ax, shown=path is None)
         if band is not None and view == "density" and field.dim == sample.shape[1] == 1:
-            axes: Any = draw_line(field, sample, shown, place, band)
+            axes: Axes | NDArray[np.object_] = draw_line(field, sample, shown, place, band)
         else:
             axes = draw(field, sample[:, kept], shown, place)
         if path is not None:
