@@ -31,7 +31,7 @@ def test_reasons_name_the_column_and_what_was_expected(est: DiScoFormer) -> None
 
 
 def test_surprises_are_conditional_log_densities(est: DiScoFormer) -> None:
-    rows = SAMPLE[:4]
+    rows = SAMPLE[:4] + 0.01  # not in the sample, which would be left out
     reasons = est.explain(pd.DataFrame(rows, columns=["a", "b", "c"]))
     for i, row in enumerate(rows):
         for j in range(3):

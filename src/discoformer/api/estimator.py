@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -269,6 +270,18 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         split : "balanced", "folds" or "none", as for `entropy`
         """
         return functionals.fisher_information(*self._sample_and_source(), split=split)
+
+    def explore(self) -> Any:
+        """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
+
+        Choose columns, drag sliders to hold others fixed, click rows; ``selected`` and ``given`` of the
+        widget say what was done.  Rows are those of the fit; where they were not kept, or the estimator
+        comes from `marginal` or `conditional`, draws of the density stand for them.
+        """
+        check_is_fitted(self)
+        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
+        widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
+        return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], bounds)
 
     @property
     def _names(self) -> list[str] | None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import webbrowser
-from functools import partial
 from pathlib import Path
 
 from discoformer.cli.options import add_bounds, add_input, add_model, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
 from discoformer.core.files import check_folder, replacing
-from discoformer.core.progress import track
-from discoformer.views.report import make_report
+from discoformer.core.progress import follow
+from discoformer.views.report import STEPS, make_report
 
 __all__ = ["make_parser", "run"]
 
@@ -52,8 +51,8 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"{args.out}: a report is a page, give a name that ends in .html to --out")
     check_folder(args.out)
     table = read_input(args)
-    bar = partial(track, label="holding out")
-    page = make_report(table, model=args.model, bounds=args.bounds, title=_title(args), progress=bar)
+    with follow("report:", STEPS, unit="steps") as advance:
+        page = make_report(table, model=args.model, bounds=args.bounds, title=_title(args), advance=advance)
     with replacing(args.out) as temporary:
         temporary.write_text(page, encoding="utf-8")
     if args.json:

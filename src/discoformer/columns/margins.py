@@ -61,19 +61,36 @@ class NormalScores(ColumnMap):
         low, high = ends.amin(-1), ends.amax(-1)
         x = 0.5 * (low + high)
         for _ in range(_ROUNDS):
-            value = self.forward(x)
-            below = value < u
-            low, high = torch.where(below, x, low), torch.where(below, high, x)
-            slope = self.log_derivative(x, value)[0].exp()
-            step = x - (value - u) / slope
-            inside = (step >= low) & (step <= high)  # a step of nothing stays where it is; nan is not inside
-            new = torch.where(inside, step, 0.5 * (low + high))
-            rounding = 4 * torch.finfo(x.dtype).eps * (x.abs() + (1 + u.abs()) / slope)  # of x, and of u
-            moved = (new - x).abs() > rounding
-            x = new
-            if not bool(moved.any()):
+            x, low, high, met = self._step(u, x, low, high)
+            if bool(met.all()):
                 break
+            if self.mean.ndim == 1 and 2 * int(met.sum()) > met.numel():  # a heap takes many: go on with few
+                return x.masked_scatter(~met, self._finish(u[~met], x[~met], low[~met], high[~met]))
         return x
+
+    def _finish(self, u: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """`inverse` for points (k,) that are on their way."""
+        place, found = torch.arange(len(u), device=u.device), x.clone()
+        for _ in range(_ROUNDS):
+            x, low, high, met = self._step(u, x, low, high)
+            found[place] = x
+            place, u, x, low, high = (part[~met] for part in (place, u, x, low, high))
+            if not len(place):
+                break
+        return found
+
+    def _step(self, u: Tensor, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The next places, their brackets, and which need no further step."""
+        value = self.forward(x)
+        below = value < u
+        low, high = torch.where(below, x, low), torch.where(below, high, x)
+        step = x - (value - u) / self.log_derivative(x, value)[0].exp()
+        inside = (step > low) & (step < high) & step.isfinite()
+        new = torch.where(inside, step, 0.5 * (low + high))
+        eps = torch.finfo(x.dtype).eps
+        met = (value - u).abs() <= 4 * eps * (1 + u.abs())  # what is left is rounding
+        met |= (new - x).abs() <= 4 * eps * x.abs()
+        return torch.where(met, x, new), low, high, met
 
     def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
         z, slope, bend = self._standard(x)
