@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,25 +16,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.questions import Questions
-from discoformer.columns.bounds import parse_bounds
+from discoformer.columns.bounds import Bound
 from discoformer.columns.fitting import FitRecipe
-from discoformer.core.checks import DataError, check_points, check_weights
-from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
+from discoformer.core.checks import DataError, check_points, check_weights, plain, show_cell
+from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
     labels_of,
     make_frame,
     refuse_columns,
     refuse_missing,
+    refuse_other_labels,
     refuse_text,
     wrap_column,
     wrap_columns,
 )
-from discoformer.functionals import Functional, Split
 from discoformer.functionals.bootstrap import WithSpread
 from discoformer.scale.opening import is_remote, open_source
 from discoformer.scale.source import is_dask
@@ -41,7 +41,7 @@ from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
 
-_DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
+_FORMAT = 1  # of pickles: raised when what they hold changes
 
 
 class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -116,28 +116,33 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
+            A fit that fails leaves the estimator as it was before.
         """
-        plain = self.bounds is None and sample_weight is None
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, sample_weight)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit(self, X: Any, sample_weight: Any) -> Self:
+        bare = self.bounds is None and sample_weight is None
         if is_remote(X) and not isinstance(X, np.memmap):
-            if not plain:
+            if not bare:
                 raise DataError("bounds and sample weights need the sample in memory: load it first")
             return self._fit_source(X)
         if (
             isinstance(X, np.memmap)
-            and plain
+            and bare
             and isinstance(choose(self.model, self.axes).method, StreamingMethod)
         ):
             return self._fit_source(X)
-        context = self._read_sample(X)
+        context, labels = self._read_sample(X), labels_of(X)
+        weights, names = _read_weights(sample_weight), labels or self._names
         fitted = fit_sample(
-            context,
-            self.model,
-            weights=_read_weights(sample_weight),
-            bounds=self.bounds,
-            names=self._names,
-            axes=self.axes,
+            context, self.model, weights=weights, bounds=self.bounds, names=names, axes=self.axes
         )
-        self._keep(fitted.field, type(X), labels_of(X), context, _read_weights(sample_weight))
+        self._keep(fitted.field, type(X), labels, fitted.bounds, context, weights)
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -173,8 +178,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : (m, d)
-        std : whether to add the standard deviations of both, by the Bayesian bootstrap: `FITS` further fits
+        std : whether to add the standard deviations of both, by the Bayesian bootstrap
 
         Returns
         -------
@@ -185,8 +189,8 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         result: Any = self._answer(X)
         if std:
-            spread = self._spread(X)
-            result = WithSpread(result.log_density, result.score, spread.log_density, spread.score)
+            bars = self._spread(X)
+            result = WithSpread(*result, log_density_std=bars.log_density, score_std=bars.score)
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
         names = ["log_density", *(f"score_{name}" for name in self._labels)]
@@ -250,26 +254,20 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         rest = [c for c in self.field_.support if c not in set(given)]
         return self._derived(as_density(self.field_).conditional(given, row), rest)
 
-    def entropy(self, *, split: Split = "balanced") -> Functional:
-        """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
+    def conditional_log_density(self, X: Any, given: Any) -> Any:
+        """Log density (m,) of the other columns given the columns ``given``, at the rows of X (m, d).
+
+        Every row by its own values, all in one batch.
 
         Parameters
         ----------
-        split : "balanced", "folds" or "none"
-            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
-            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
-            the value is that of the fitted density itself, from draws of it.
+        X : (m, d), all columns
+        given : a name or number of a column, or a sequence of them
         """
-        return functionals.entropy(*self._sample_and_source(), split=split)
-
-    def fisher_information(self, *, split: Split = "balanced") -> Functional:
-        """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
-
-        Parameters
-        ----------
-        split : "balanced", "folds" or "none", as for `entropy`
-        """
-        return functionals.fisher_information(*self._sample_and_source(), split=split)
+        columns = self._positions(given)
+        density = as_density(self.field_)
+        result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
+        return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def explore(self) -> Any:
         """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
@@ -279,9 +277,21 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         comes from `marginal` or `conditional`, draws of the density stand for them.
         """
         check_is_fitted(self)
-        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
         widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
-        return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], bounds)
+        return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], self._bounds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_format": _FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        found = state.pop("_format", None)
+        if found != _FORMAT:
+            raise DataError(
+                f"this estimator was pickled in format {show_cell(found)}, here it is {_FORMAT}: "
+                "load it with the version that wrote it, or fit it again"
+            )
+        super().__setstate__(state)
 
     @property
     def _names(self) -> list[str] | None:
@@ -329,7 +339,8 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         stream = Stream(open_source(X, show=self.verbose))
         self.n_features_in_ = stream.source.dim
         self._set_names(stream.source.names)
-        self._keep(fit_stream(stream, self.model, names=self._names, axes=self.axes).field, np.ndarray, None)
+        fitted = fit_stream(stream, self.model, names=self._names, axes=self.axes)
+        self._keep(fitted.field, np.ndarray, None, fitted.bounds)
         return self
 
     def _keep(
@@ -337,11 +348,12 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         field: Field,
         holder: type,
         columns: list[Any] | None,
+        bounds: list[Bound],
         sample: Tensor | None = None,
         weights: Any = None,
     ) -> None:
         """What a fit leaves behind: numbers, and what the answers are to be held in."""
-        self.field_ = field
+        self.field_, self._bounds = field, bounds
         self.support_ = np.isin(np.arange(field.dim), field.support)
         self._holder, self._columns = holder, columns
         rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
@@ -374,6 +386,9 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
         if type(X) is not np.ndarray:
             refuse_columns(X)
+        X = plain(X)
+        if not reset:
+            refuse_other_labels(X, self._columns)
         try:
             values: NDArray[Any] = validate_data(
                 self,
@@ -386,34 +401,28 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         except (TypeError, ValueError):
             refuse_text(X)
             raise
-        return values
-
-    def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
-        """What the functionals are to average over, and what they are to ask."""
-        check_is_fitted(self)
-        if self._sample is None or self._weights is not None:
-            with torch.no_grad():
-                draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
-            return draws.cpu().numpy(), self.field_
-        return self._sample[..., self.field_.support], self._refit()
+        return np.ascontiguousarray(values)  # torch knows no negative strides
 
     def _refit(self) -> FitRecipe:
         """The method for further fits to the columns that carry a density."""
-        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
-        return Fitted(self.field_, choose(self.model, self.axes), bounds).refit()
+        return Fitted(self.field_, choose(self.model, self.axes), self._bounds).refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
-        asked = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
-        names: list[Any] = self._names or []
+        labels: list[Any] = self._columns or self._names or []
+        one = isinstance(columns, str | int | np.integer) or (
+            isinstance(columns, tuple) and columns in labels
+        )
+        asked = [columns] if one else list(columns)
+        numbered = not any(isinstance(label, Integral) for label in labels)  # else a number is a label
         unknown = [
             c
             for c in asked
-            if c not in names and (isinstance(c, bool) or not isinstance(c, int | np.integer))
+            if c not in labels and (isinstance(c, bool) or not (numbered and isinstance(c, Integral)))
         ]
         if unknown:
             raise DataError(f"no column {unknown[0]!r}: the sample has {', '.join(map(repr, self._labels))}")
-        positions = [names.index(c) if c in names else int(c) for c in asked]
+        positions = [labels.index(c) if c in labels else int(c) for c in asked]
         if not positions or len(set(positions)) < len(positions):
             raise DataError(f"columns {asked}: give at least one, and none twice")
         if min(positions) < 0 or max(positions) >= self.n_features_in_:
@@ -422,20 +431,20 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
         """A fitted estimator for a field of some of the columns."""
-        bounds = parse_bounds(self.bounds, self.n_features_in_, self._names)
-        result = DiScoFormer(model=self.model, bounds=[bounds[c] for c in columns])
+        bounds = [self._bounds[c] for c in columns]
+        result = DiScoFormer(model=self.model, bounds=bounds)
         result.n_features_in_ = len(columns)
         if hasattr(self, "feature_names_in_"):
             result.feature_names_in_ = self.feature_names_in_[list(columns)]
         labels = None if self._columns is None else [self._columns[c] for c in columns]
-        result._keep(field, self._holder, labels)
+        result._keep(field, self._holder, labels, bounds)
         return result
 
 
 def _read_weights(weights: Any) -> Any:
     if weights is None or isinstance(weights, Tensor):
         return weights
-    values = np.asarray(weights, dtype=np.float64)
+    values = np.asarray(plain(weights, "sample_weight"), dtype=np.float64)
     if values.ndim != 1:
         raise DataError(f"sample weights have shape {values.shape}, expected one per row")
     return values

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+import discoformer.functionals as functionals
 from discoformer.core.checks import DataError, check_weights
-from discoformer.core.fields import Density, Estimate, Field, as_density, as_point_density, as_points
+from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
 from discoformer.detection.levels import (
     DRAWS,
     conformal_p_values,
@@ -22,13 +23,15 @@ from discoformer.detection.levels import (
 )
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.bootstrap import FITS, bootstrap
-from discoformer.functionals.splits import Functional
+from discoformer.functionals.splits import Functional, Split
 from discoformer.functionals.summaries import Region, draw, highest_density_region, mode, probability
 
 if TYPE_CHECKING:
     from discoformer.columns.fitting import FitRecipe
 
 __all__ = ["Questions"]
+
+_DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
 
 
 class Questions:
@@ -159,6 +162,27 @@ class Questions:
             region = {self._positions(column)[0]: ends for column, ends in region.items()}
         return probability(self._density(), region)
 
+    def entropy(self, *, split: Split = "balanced") -> Functional:
+        """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
+
+        Parameters
+        ----------
+        split : "balanced", "folds" or "none"
+            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
+            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
+            the value is that of the fitted density itself, from draws of it.
+        """
+        return functionals.entropy(*self._sample_and_source(), split=split)
+
+    def fisher_information(self, *, split: Split = "balanced") -> Functional:
+        """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
+
+        Parameters
+        ----------
+        split : "balanced", "folds" or "none", as for `entropy`
+        """
+        return functionals.fisher_information(*self._sample_and_source(), split=split)
+
     def _spread(self, X: Any, fits: int = FITS) -> Estimate[Any]:
         """Standard deviations of log density and score at X, by the Bayesian bootstrap."""
         check_is_fitted(self)
@@ -176,6 +200,15 @@ class Questions:
 
         spread: Estimate[Any] = self._ask(answer, X)
         return spread
+
+    def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
+        """What the functionals are to average over, and what they are to ask."""
+        check_is_fitted(self)
+        if self._sample is None or self._weights is not None:
+            with torch.no_grad():
+                draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
+            return draws.cpu().numpy(), self.field_
+        return self._sample[..., self.field_.support], self._refit()
 
     def _density(self) -> Density:
         check_is_fitted(self)

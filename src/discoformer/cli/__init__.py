@@ -29,6 +29,7 @@ COMMANDS = {
     "kl": "Kullback-Leibler divergence between two samples",
     "landau": "relax a plasma with a plug-in score",
     "models": "the networks in the package",
+    "recipes": "the training recipes in the package",
     "report": "one page about a file, with pictures",
     "rfi": "relative Fisher information between two samples",
     "sample": "new rows that look like those of a file",
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = plugins[name].load() if name in plugins else import_module(home)
     args = command.make_parser(name).parse_args(arguments)
 
-    from discoformer.core.checks import DataError
+    from discoformer.core.checks import DataError, printable
 
     try:
         with warnings.catch_warnings():
@@ -66,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (DataError, OSError) as error:
-        print(f"discoformer: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"discoformer: error: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -81,7 +82,9 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"discoformer: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    from discoformer.core.checks import printable
+
+    print(f"discoformer: warning: {printable(str(message))}", file=sys.stderr)
 
 
 def _make_parser(plugins: Mapping[str, EntryPoint]) -> argparse.ArgumentParser:

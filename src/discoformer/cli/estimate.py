@@ -19,10 +19,18 @@ from discoformer.api.answers import answers
 from discoformer.api.fitting import fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
-from discoformer.cli.options import add_bounds, add_input, add_model, fitted_table, read_input, refuse_input
+from discoformer.cli.options import (
+    add_bounds,
+    add_input,
+    add_model,
+    add_output,
+    fitted_table,
+    read_input,
+    refuse_input,
+)
 from discoformer.cli.parser import command_parser
 from discoformer.columns.support import dropped_by_survey
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import Estimate, Method, PointDensity, as_density, as_point_density
 from discoformer.data.files import (
     Table,
@@ -33,7 +41,7 @@ from discoformer.data.files import (
     refuse_few_rows,
 )
 from discoformer.data.peek import columns_to_stream
-from discoformer.data.writer import output_writer
+from discoformer.data.writer import neutral, output_writer
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.bootstrap import bootstrap
 from discoformer.methods import resolve
@@ -74,12 +82,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--queries", metavar="Q", type=Path, help="points to answer at (default: FILE itself)"
     )
-    parser.add_argument(
-        "--out",
-        metavar="OUT",
-        type=Path,
-        help="write the answers: csv, tsv, npy or parquet; - for standard output",
-    )
+    add_output(parser, "the answers")
     add_model(parser)
     add_bounds(parser)
     parser.set_defaults(model=None)  # to tell "default" from nothing asked for
@@ -121,7 +124,8 @@ def run(args: argparse.Namespace) -> None:
     with ExitStack() as moves:  # the table takes its place when the picture is there too
         write = None
         if args.out:
-            write = moves.enter_context(output_writer(args.out, job.names, job.queries.rows or 0))
+            names = neutral(job.names) if args.no_formulas else job.names
+            write = moves.enter_context(output_writer(args.out, names, job.queries.rows or 0))
         for chunk, (log_density, score) in answers(job.field, job.queries):
             values = chunk.numpy()
             bars = () if job.spread is None else (job.spread[summary.count : summary.count + len(values)],)
@@ -295,7 +299,8 @@ def _result_names(columns: Sequence[str], *, std: bool = False) -> tuple[str, ..
     taken = [name for name in columns if names.count(name) > 1]
     if taken:
         raise DataError(
-            f"column {taken[0]!r} has a name the output uses: rename it or leave it out with --columns"
+            f"column {show_cell(taken[0])} has a name the output uses: rename it, "
+            "or leave it out with --columns"
         )
     return names
 

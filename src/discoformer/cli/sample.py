@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from discoformer.cli.options import (
     add_bounds,
     add_input,
     add_model,
+    add_output,
     fit_table,
     read_input,
     refuse_input,
@@ -26,7 +26,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import as_density
 from discoformer.core.progress import track
 from discoformer.data.files import check_output
-from discoformer.data.writer import output_writer
+from discoformer.data.writer import neutral, output_writer
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
@@ -46,9 +46,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser = command_parser(name, "Draw new rows from the density of the rows of FILE.", EXAMPLES)
     add_input(parser)
     parser.add_argument("-n", "--rows", metavar="N", type=int, default=1000, help="how many (default: 1000)")
-    parser.add_argument(
-        "--out", metavar="OUT", type=Path, help="write them: csv, tsv, npy or parquet; - for standard output"
-    )
+    add_output(parser, "them")
     parser.add_argument(
         "--seed", type=seed_number, default=0, help="the same seed gives the same rows (default: 0)"
     )
@@ -67,7 +65,8 @@ def run(args: argparse.Namespace) -> None:
     context = read_input(args)
     draw = as_density(fit_table(context, args.model, args.bounds)).sample
     if args.out:
-        with output_writer(args.out, context.names, args.rows) as write:
+        names = neutral(context.names) if args.no_formulas else context.names
+        with output_writer(args.out, names, args.rows) as write:
             for piece in _pieces(draw, args.rows, args.seed):
                 write(piece)
     if args.json:

@@ -13,10 +13,11 @@ __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
 examples:
-  discoformer train configs/mixture.yaml --minutes 30     a first half hour, then a checkpoint
-  discoformer train configs/mixture.yaml --resume         go on to the last step of the recipe
-  torchrun --nproc-per-node 2 -m discoformer train configs/mixture.yaml
-  discoformer train configs/mixture.yaml --set name=try --set sizes=[64,64] --set tokens=256   a small try
+  discoformer train default --minutes 30     a recipe of the package: a first half hour, then a checkpoint
+  discoformer train default --resume         go on to the last step of the recipe
+  discoformer train mine.yaml                a recipe of your own: `discoformer recipes NAME` prints one
+  torchrun --nproc-per-node 2 -m discoformer train default
+  discoformer train default --set name=try --set sizes=[64,64] --set tokens=256   a small try
 
 A run writes runs/NAME/: checkpoint.safetensors (to resume), log.jsonl (a line per report) and
 weights.safetensors (the averaged weights; use them with `discoformer estimate --model PATH`).
@@ -26,7 +27,12 @@ weights.safetensors (the averaged weights; use them with `discoformer estimate -
 def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
     parser = command_parser(name, "Train a network as the recipe CONFIG (YAML) says.", EXAMPLES, json=False)
-    parser.add_argument("config", metavar="CONFIG", type=Path, help="the recipe, a YAML file")
+    parser.add_argument(
+        "config",
+        metavar="CONFIG",
+        type=Path,
+        help="the recipe: a YAML file, or a name of `discoformer recipes`",
+    )
     parser.add_argument("--resume", action="store_true", help="go on from the run's checkpoint")
     parser.add_argument("--minutes", type=float, help="stop after this many minutes, with a checkpoint")
     parser.add_argument("--report", metavar="MINUTES", type=float, default=5.0, help="between reports (5)")

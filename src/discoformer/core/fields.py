@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_context, check_points, check_weights
+from discoformer.core.tracing import holds
 
 __all__ = ["Density", "Estimate", "Field", "Method", "PointDensity", "as_density", "as_point_density"]
 
@@ -116,6 +117,19 @@ class Density(PointDensity):
     def conditional(self, columns: Sequence[int], values: Any) -> Density:
         """The density of the other columns given ``values`` (..., k) of ``columns``."""
 
+    def conditional_log_density(self, columns: Sequence[int], queries: A) -> A:
+        """Log density (..., m) of the other columns given ``columns``, each row by its own values of them.
+
+        ``queries`` (..., m, d) hold all columns: log f(x, y) - log f(x), all rows in one batch.
+        """
+        self._check_columns(columns)
+        if len(columns) == self.dim:
+            raise DataError("every column is given, none is left: leave at least one out")
+        points = as_points(queries, self.dim)
+        joint = self.log_density(points)
+        given = self.marginal(columns).log_density(points[..., list(columns)])
+        return _in_kind(joint - given, queries)
+
     @abstractmethod
     def cdf(self, queries: Any) -> Tensor:
         """Distribution function (..., m) of one column, at queries (..., m, 1); has no gradient."""
@@ -163,7 +177,16 @@ class Method(ABC):
             Non-negative sample weights.
         """
         points = check_context(context)
+        if points is context:  # what the caller does to it later changes nothing
+            points = points.clone()
         return self._fit(points, check_weights(weights, points))
+
+    def pads(self, rows: int, size: int, dim: int) -> bool:
+        """Whether a sample may be filled up to ``size`` rows by copies without weight: no answer changes.
+
+        Samples of different sizes are then digested in one batch.
+        """
+        return rows == size
 
     def for_few_rows(self) -> Method:
         """The method to use when a sample has few rows per column; by default this one."""
@@ -192,17 +215,17 @@ def as_points(queries: Any, dim: int) -> Tensor:
 
     Whether they are finite shows in the answers, which are checked: `_refuse_lost`.
     """
-    if isinstance(queries, np.ndarray) and queries.dtype.kind == "f" and queries.dtype.isnative:
+    if type(queries) is np.ndarray and queries.dtype in (np.float64, np.float32):
         queries = torch.from_numpy(np.require(queries, requirements=["C", "W"]))
-    plain = isinstance(queries, Tensor) and queries.is_floating_point() and queries.ndim > 1
-    if plain and queries.shape[-1] == dim and queries.shape[-2]:
+    plain = isinstance(queries, Tensor) and queries.dtype in (torch.float64, torch.float32)
+    if plain and queries.ndim > 1 and queries.shape[-1] == dim and queries.shape[-2]:
         return cast(Tensor, queries)
     return check_points(queries, "queries", dim=dim)
 
 
 def _refuse_lost(points: Tensor, lost: Tensor) -> None:
     """Raise `DataError` where an answer is lost (..., m): its query was not finite, or too far away."""
-    if bool(lost.any()):
+    if holds(lost):
         check_points(points, "queries")
         row = int(lost.nonzero()[0, -1])
         raise DataError(
@@ -212,7 +235,9 @@ def _refuse_lost(points: Tensor, lost: Tensor) -> None:
 
 
 def _in_kind(tensor: Tensor, like: A) -> A:
-    """A tensor in its type for tensors, an array for arrays."""
+    """A tensor in its type for tensors (half precision cannot hold every answer), an array for arrays."""
+    if isinstance(like, Tensor) and like.is_floating_point():
+        return tensor.to(torch.promote_types(like.dtype, torch.float32))
     if isinstance(like, Tensor):
-        return tensor.to(like.dtype) if like.is_floating_point() else tensor
+        return tensor
     return cast("A", tensor.detach().cpu().numpy())

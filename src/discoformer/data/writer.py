@@ -13,9 +13,18 @@ from numpy.typing import NDArray
 
 from discoformer.core.files import replacing
 
-__all__ = ["output_writer", "table_writer"]
+__all__ = ["neutral", "output_writer", "table_writer"]
 
 Write = Callable[[NDArray[np.float64]], None]
+
+
+def neutral(names: Sequence[str]) -> list[str]:
+    """Names with an apostrophe before what a spreadsheet would take for a formula.
+
+    >>> neutral(["=1+1", "size", "@sum"])
+    ["'=1+1", 'size', "'@sum"]
+    """
+    return [f"'{name}" if name.lstrip()[:1] in tuple("=+-@") else name for name in names]
 
 
 @contextmanager

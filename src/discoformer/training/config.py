@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
+from discoformer.training.recipes import find_recipe
 
 require("pydantic", "train", "training")
 
@@ -190,14 +191,18 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
 
 
 def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
-    """Read a recipe from a YAML file, with changes such as "sizes=[64, 64]" or "core.layers=2"."""
+    """Read a recipe from a YAML file, or of the package by its name, with changes.
+
+    Changes are such as "sizes=[64, 64]" or "core.layers=2".
+
+    >>> load_recipe("attention-d2").core["kind"]
+    'attention'
+    """
     require("yaml", "train", "reading a recipe")
     import yaml
 
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"no recipe at {path}: see the configs folder for examples") from None
+        values = yaml.safe_load(find_recipe(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):

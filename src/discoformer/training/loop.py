@@ -1,7 +1,7 @@
 """The training loop: draw, step, average, report, checkpoint; resumable at any step.
 
-    discoformer train configs/mixture.yaml --minutes 60
-    torchrun --nproc-per-node 2 -m discoformer train configs/mixture.yaml
+    discoformer train default --minutes 60
+    torchrun --nproc-per-node 2 -m discoformer train default
 
 A run lives in its own folder: `checkpoint.safetensors` (everything needed to continue), `log.jsonl` (one
 line per report) and `weights.safetensors` (the averaged weights with their card).  The random numbers
@@ -14,8 +14,10 @@ import copy
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -23,19 +25,19 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, printable
 from discoformer.core.fields import Method
+from discoformer.core.files import locked
 from discoformer.core.progress import follow
-from discoformer.evaluation.known_truth import gmm_datasets, measure
+from discoformer.evaluation.known_truth import measure, prior_datasets
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, save_model
-from discoformer.priors import GMMPrior, prior_from_config
+from discoformer.priors import GMMPrior, Prior, prior_from_config
 from discoformer.training.balance import Balance
 from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
@@ -74,6 +76,7 @@ class Trainer:
 
     With ``resume`` it continues from the folder's checkpoint; the recipe's ``start`` is not read then.
     Tasks are drawn by this process, or ahead of time by ``workers`` others.
+    A ``prior`` of your own (`discoformer.priors.own`) takes the place of the recipe's.
 
     Examples
     --------
@@ -93,10 +96,13 @@ class Trainer:
         *,
         resume: bool = False,
         workers: int = 0,
+        prior: Prior | None = None,
     ) -> None:
+        if prior is not None:
+            recipe = recipe.model_copy(update={"prior": prior.describe()})
         self.recipe, self.folder = recipe, folder
-        self.prior = prior_from_config(recipe.prior)
-        self.validation = [_validation_prior(values) for values in recipe.validations]
+        self.prior = prior_from_config(recipe.prior) if prior is None else prior
+        self.validation = [prior_from_config(values) for values in recipe.validations]
         self.device = _own_device() if device is None else _named_device(device)
         self.rank, self.world = _join_processes(self.device)
         torch.manual_seed(recipe.seed)
@@ -163,7 +169,13 @@ class Trainer:
         """Train to the recipe's last step, or for ``minutes``; report and checkpoint on the way."""
         started, before, next_report = time.monotonic(), self.seconds, report_minutes * 60
         recipe, first = self.recipe, self.rank == 0
-        with follow(recipe.name, recipe.steps, first, unit="steps", done=self.step) as advance:
+        with ExitStack() as stack:
+            if first:  # also tells before the first step whether the folder can be written to
+                self.folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(self.folder / "lock"))
+            advance = stack.enter_context(
+                follow(recipe.name, recipe.steps, first, unit="steps", done=self.step)
+            )
             while self.step < recipe.steps:
                 self.train_step()
                 elapsed = time.monotonic() - started
@@ -174,8 +186,11 @@ class Trainer:
                     break
                 if self._together(elapsed > next_report):
                     next_report += report_minutes * 60
-                    self.report()
-        self.report()
+                    try:
+                        self.report()
+                    except (OSError, DataError) as error:  # such as a full disk: the next may work
+                        print(f"no report at step {self.step}: {printable(str(error))}", file=sys.stderr)
+            self.report()
 
     def stop(self) -> None:
         """End `run` after the step it is in."""
@@ -195,7 +210,8 @@ class Trainer:
     def validate(self, datasets: int = 10, seed: int = 1_000_000) -> dict[str, float]:
         """Relative score error (%) of the averaged weights on the validation seeds, by (d, n).
 
-        With several priors each is named by its covariance; the unified core answers without axes, too.
+        With several priors each is named, mixtures by their covariance; the unified core answers without
+        axes, too.
         """
         recipe = self.recipe
         network = copy.deepcopy(self.average).to("cpu", torch.float64)
@@ -205,8 +221,9 @@ class Trainer:
         errors = {}
         cells = product(self.validation, recipe.report_dims or sorted(set(recipe.dims)), recipe.report_sizes)
         for prior, dim, size in cells:
-            label = f"{prior.covariance} " if len(self.validation) > 1 else ""
-            data = gmm_datasets(dim, size, datasets, seed, prior=prior)
+            name = prior.covariance if isinstance(prior, GMMPrior) else prior.name
+            label = f"{name} " if len(self.validation) > 1 else ""
+            data = prior_datasets(prior, dim, size, datasets, seed)
             for name, result in measure(methods, data).items():
                 errors[f"{label}d{dim} n{size}{name}"] = round(100 * result.relative_score, 3)
         return errors
@@ -248,7 +265,7 @@ class Trainer:
             self._tasks = self._tasks_from(self.step)
             self.running = progress["running"]
             self.balance.usual = progress.get("usual", {})  # older checkpoints have none
-        except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
+        except (RuntimeError, TypeError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
         if self.step > self.recipe.steps:
@@ -280,13 +297,6 @@ def _running_mean(decay: float) -> Callable[[Any, Any, Any], None]:
             mean.lerp_(now, 1 - keep)
 
     return update
-
-
-def _validation_prior(values: dict[str, Any]) -> GMMPrior:
-    prior = prior_from_config(values)
-    if not isinstance(prior, GMMPrior):
-        raise DataError("the validation prior must be a GMM prior")
-    return prior
 
 
 def _own_device() -> torch.device:

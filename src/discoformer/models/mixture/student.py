@@ -14,6 +14,7 @@ from discoformer.core.checks import check_points
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
 from discoformer.core.threads import ordered_map
+from discoformer.core.tracing import traced
 from discoformer.models.mixture.leave_one_out import Components, Evidence, leave_one_out
 from discoformer.models.mixture.lift import least_logit, lift, natural_parameters, weight_and_log
 from discoformer.models.mixture.slots import make_slots, student_log_density
@@ -88,7 +89,7 @@ class StudentMixture(Density):
             return (total.log() + top).squeeze(-2), score.mT
 
         chunks = queries.split(rows, -2)
-        tracked = torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
+        tracked = traced() or torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
         parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
         log_densities, scores = zip(*parts, strict=True)
         return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
@@ -99,13 +100,18 @@ class StudentMixture(Density):
         kept: tuple[Tensor, Tensor, Tensor, Tensor] | None = self.__dict__.get("_kept")
         if kept is not None:
             return kept
+        if torch.compiler.is_compiling():
+            return self._make_readout()
         with torch.inference_mode(False) if not self.mean.is_inference() else nullcontext():
-            slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
-            heavy = (1 + self.dim / self.nu)[..., None, None]  # u = heavy / w
-            found = (*slots.keys, (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT)
+            found = self._make_readout()
         if not any(t.requires_grad or t.is_inference() for t in found):  # a graph must not be kept
             self.__dict__["_kept"] = found
         return found
+
+    def _make_readout(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
+        heavy = (1 + self.dim / self.nu)[..., None, None]  # u = heavy / w
+        return *slots.keys, (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         """Log density (..., n) at every row of the sample (..., n, d) under the fit without that row.
@@ -156,6 +162,8 @@ class StudentMixture(Density):
     def conditional(self, columns: Sequence[int], values: Any) -> StudentMixture:
         """The law of the other columns, in their order, given ``values`` (..., k) of ``columns``.
 
+        With more leading dimensions in the values than in the mixture, a batch of laws, one for each.
+
         Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with
         the distance of the values; the weights move to the components that explain the values.
         """
@@ -167,18 +175,19 @@ class StudentMixture(Density):
         offset = values.unsqueeze(-2) - known.mean  # (..., M, k)
         cross = self.scale[..., rest[:, None], given]  # (..., M, e, k)
         factor = torch.linalg.cholesky(known.scale)
-        slopes = torch.cholesky_solve(cross.mT, factor)  # (..., M, k, e)
-        eye = torch.eye(size, dtype=factor.dtype, device=factor.device).expand_as(factor)
-        white = torch.linalg.solve_triangular(factor, eye, upper=False)
-        # values may have a batch that the mixture has not: einsum does not copy the mixture for each of them
-        distance = torch.einsum("...mk,...mlk->...ml", offset, white).square().sum(-1)
-        mean = self.mean[..., rest] + torch.einsum("...mk,...mke->...me", offset, slopes)
-        shrunk = self.scale[..., rest[:, None], rest] - cross @ slopes
+        pull = torch.cholesky_solve(offset.unsqueeze(-1), factor)
+        distance = (offset * pull.squeeze(-1)).sum(-1)
+        mean = self.mean[..., rest] + (cross @ pull).squeeze(-1)
+        shrunk = self.scale[..., rest[:, None], rest] - cross @ torch.cholesky_solve(cross.mT, factor)
         growth = (self.nu + distance) / (self.nu + size)
         log_peak = natural_parameters(known.mean, known.scale).log_peak
         log_weight = self.log_weight + student_log_density(distance, log_peak, self.nu, size)
-        nu = (self.nu + size).expand_as(log_weight)
-        return StudentMixture(torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, nu)
+        return StudentMixture(
+            torch.log_softmax(log_weight, -1),
+            mean,
+            growth[..., None, None] * shrunk,
+            (self.nu + size).expand(growth.shape),
+        )
 
     def cdf(self, queries: Any) -> Tensor:
         """Distribution function (..., m) at queries (..., m, 1); one dimension only, no gradients."""
