@@ -190,7 +190,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         result: Any = self._answer(X)
         if std:
             bars = self._spread(X)
-            result = WithSpread(*result, log_density_std=bars.log_density, score_std=bars.score)
+            result = WithSpread(result.log_density, result.score, bars.log_density, bars.score)
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
         names = ["log_density", *(f"score_{name}" for name in self._labels)]
