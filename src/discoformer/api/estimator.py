@@ -16,12 +16,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
+from discoformer.api.questions import Questions
 from discoformer.columns.bounds import Bound
+from discoformer.columns.fitting import FitRecipe
 from discoformer.core.checks import DataError, check_points, check_weights, plain, show_cell
-from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
+from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
     labels_of,
@@ -33,7 +34,7 @@ from discoformer.data.containers import (
     wrap_column,
     wrap_columns,
 )
-from discoformer.functionals import Functional, Split
+from discoformer.functionals.bootstrap import WithSpread
 from discoformer.scale.opening import is_remote, open_source
 from discoformer.scale.source import is_dask
 from discoformer.scale.stream import Stream, StreamingMethod
@@ -41,10 +42,9 @@ from discoformer.scale.stream import Stream, StreamingMethod
 __all__ = ["DiScoFormer"]
 
 _FORMAT = 1  # of pickles: raised when what they hold changes
-_DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
 
 
-class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Density estimation by a pretrained network: no bandwidth, no training on your data.
 
     Data may be arrays, pandas or polars frames, or torch tensors.  scikit-learn's own verbs
@@ -154,7 +154,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def log_density(self, X: Any) -> Any:
         """Log density (m,) at the rows of X (m, d); a series with the index of X for a frame."""
-        result = self.score_samples(X)
+        result = self._answer(X, score=False).log_density
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -162,7 +162,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Not the gradient of the log density: that is `score_function`.
         """
-        total = self.score_samples(X).sum()
+        total = self._answer(X, score=False).log_density.sum()
         return float(total.detach() if isinstance(total, Tensor) else total)
 
     def score_function(self, X: Any) -> Any:
@@ -173,20 +173,29 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         result = self._score(X)
         return result if isinstance(result, Tensor) else wrap_columns(result, self._labels, X)
 
-    def estimate(self, X: Any) -> Any:
+    def estimate(self, X: Any, *, std: bool = False) -> Any:
         """Log density and score at once.
+
+        Parameters
+        ----------
+        std : whether to add the standard deviations of both, by the Bayesian bootstrap
 
         Returns
         -------
-        Estimate or frame
-            For arrays and tensors a named tuple of ``log_density`` (m,) and ``score`` (m, d).  For a frame
-            a frame with its index and the columns ``log_density`` and ``score_<column>``.
+        Estimate, WithSpread or frame
+            For arrays and tensors a named tuple of ``log_density`` (m,) and ``score`` (m, d), and with
+            ``std`` of ``log_density_std`` and ``score_std``.  For a frame a frame with its index and the
+            columns ``log_density`` and ``score_<column>``, and with ``std`` both with ``_std`` at the end.
         """
-        result = self._answer(X)
+        result: Any = self._answer(X)
+        if std:
+            bars = self._spread(X)
+            result = WithSpread(result.log_density, result.score, bars.log_density, bars.score)
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
         names = ["log_density", *(f"score_{name}" for name in self._labels)]
-        return wrap_columns(np.column_stack([result.log_density, result.score]), names, X)
+        names += [f"{name}_std" for name in names] if std else []
+        return wrap_columns(np.column_stack(result), names, X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on.
@@ -259,27 +268,6 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         density = as_density(self.field_)
         result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
-
-    def entropy(self, *, split: Split = "balanced") -> Functional:
-        """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
-
-        Parameters
-        ----------
-        split : "balanced", "folds" or "none"
-            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
-            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
-            the value is that of the fitted density itself, from draws of it.
-        """
-        return functionals.entropy(*self._sample_and_source(), split=split)
-
-    def fisher_information(self, *, split: Split = "balanced") -> Functional:
-        """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
-
-        Parameters
-        ----------
-        split : "balanced", "folds" or "none", as for `entropy`
-        """
-        return functionals.fisher_information(*self._sample_and_source(), split=split)
 
     def explore(self) -> Any:
         """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
@@ -415,15 +403,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise
         return np.ascontiguousarray(values)  # torch knows no negative strides
 
-    def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
-        """What the functionals are to average over, and what they are to ask."""
-        check_is_fitted(self)
-        if self._sample is None or self._weights is not None:
-            with torch.no_grad():
-                draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
-            return draws.cpu().numpy(), self.field_
-        fitted = Fitted(self.field_, choose(self.model, self.axes), self._bounds)
-        return self._sample[..., self.field_.support], fitted.refit()
+    def _refit(self) -> FitRecipe:
+        """The method for further fits to the columns that carry a density."""
+        return Fitted(self.field_, choose(self.model, self.axes), self._bounds).refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from discoformer.api.answers import answers
 from discoformer.api.fitting import fit_stream
@@ -21,14 +24,14 @@ from discoformer.cli.options import (
     add_input,
     add_model,
     add_output,
-    fit_table,
+    fitted_table,
     read_input,
     refuse_input,
 )
 from discoformer.cli.parser import command_parser
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError, show_cell
-from discoformer.core.fields import PointDensity, as_point_density
+from discoformer.core.fields import Estimate, Method, PointDensity, as_density, as_point_density
 from discoformer.data.files import (
     Table,
     check_output,
@@ -39,13 +42,15 @@ from discoformer.data.files import (
 )
 from discoformer.data.peek import columns_to_stream
 from discoformer.data.writer import neutral, output_writer
+from discoformer.detection.reasons import Reasons, explain_rows
+from discoformer.functionals.bootstrap import bootstrap
 from discoformer.methods import resolve
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import ArraySource, Source
 from discoformer.scale.stream import Stream, StreamingMethod
 from discoformer.scale.survey import look
 from discoformer.views.pictures import check_picture
-from discoformer.views.plots import VIEWS, plot
+from discoformer.views.plots import VIEWS, Band, plot
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
@@ -56,6 +61,8 @@ examples:
   discoformer estimate data.csv --out densities.csv    columns, log_density and score_<column>
   discoformer estimate data.parquet --columns age,income --plot picture.png
   discoformer estimate data.csv --bounds age=0:,share=0:1 --plot unusual.png --view outliers
+  discoformer estimate data.csv --why                  the most unusual rows, with reasons
+  discoformer estimate data.csv --std --out bars.csv   with log_density_std and score_<column>_std
   discoformer estimate data.csv --queries grid.npy --out at_grid.npy
   discoformer estimate data.csv --bandwidth loo --json
 """
@@ -85,6 +92,16 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         type=_bandwidth,
         help=f"kernel density with this bandwidth: {', '.join(RULES)}, or a number",
     )
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="say which columns make the most unusual rows so, and what was expected",
+    )
+    parser.add_argument(
+        "--std",
+        action="store_true",
+        help="error bars: standard deviations of log density and score, in --out too",
+    )
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw FILE: png, pdf or svg")
     parser.add_argument("--view", choices=VIEWS, help=f"what to draw (default: {VIEWS[0]})")
     return parser
@@ -111,19 +128,34 @@ def run(args: argparse.Namespace) -> None:
             write = moves.enter_context(output_writer(args.out, names, job.queries.rows or 0))
         for chunk, (log_density, score) in answers(job.field, job.queries):
             values = chunk.numpy()
+            bars = () if job.spread is None else (job.spread[summary.count : summary.count + len(values)],)
             summary.add(values, log_density.numpy())
             if write is not None:
-                write(np.column_stack([values, log_density.numpy(), score.numpy()]))
+                write(np.column_stack([values, log_density.numpy(), score.numpy(), *bars]))
         if job.sample is not None:
-            plot(job.field, job.sample.values, job.sample.names, args.plot, view=args.view or VIEWS[0])
+            plot(
+                job.field,
+                job.sample.values,
+                job.sample.names,
+                args.plot,
+                view=args.view or VIEWS[0],
+                band=job.band,
+            )
+    reasons = None
+    if args.why:
+        points = torch.from_numpy(summary.values[-min(SHOWN_ROWS, summary.count) :][::-1].copy())
+        sample = torch.from_numpy(job.values)
+        density = as_density(job.field)
+        reasons = explain_rows(density, points, sample, method=job.method, names=job.columns)
 
     if args.json:
-        _print_json(args, job, summary)
+        _print_json(args, job, summary, reasons)
     elif str(args.out) != "-":
         _print_summary(args, job, summary)
+        _print_reasons(summary, reasons)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Job:
     """What is to be done: a field, where to read it, and what to call the answers.
 
@@ -133,6 +165,10 @@ class Job:
     columns : their names
     names : of the columns of the output
     sample : the sample itself, if it is to be drawn
+    method : for further fits to the sample
+    values : its values, if they are in memory
+    spread : standard deviations (m, 1 + d) of the answers, if they were asked for
+    band : standard deviations of the log density at further points
     """
 
     field: PointDensity
@@ -141,6 +177,10 @@ class Job:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     sample: Table | None = None
+    method: Method | None = None
+    values: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
+    spread: NDArray[np.float64] | None = None
+    band: Band | None = None
 
 
 def _in_memory(args: argparse.Namespace) -> Job:
@@ -148,13 +188,24 @@ def _in_memory(args: argparse.Namespace) -> Job:
     queries = context
     if args.queries is not None:
         queries = read_queries(args.queries, context, args.columns)
-    names = _result_names(queries.names) if args.out else ()
+    names = _result_names(queries.names, std=args.std) if args.out else ()
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
-    field = as_point_density(fit_table(context, model, args.bounds))
-    rows, dim = context.values.shape
+    fitted = fitted_table(context, model, args.bounds)
+    density = as_point_density(fitted.field)
     source = ArraySource(queries.values, step=CHUNK)
     source.show = True
-    return Job(field, source, (rows, dim), context.names, names, context if args.plot else None)
+    sample = context if args.plot else None
+    job = Job(density, source, context.values.shape, context.names, names, sample)
+    job = dataclasses.replace(job, method=fitted.refit(), values=context.values)
+    if not args.std:
+        return job
+
+    def spread(points: NDArray[np.float64]) -> Estimate[Tensor]:
+        rows = torch.from_numpy(context.values)
+        return bootstrap(fitted.refit(), density, rows, torch.from_numpy(points))
+
+    bars = np.column_stack([part.numpy() for part in spread(queries.values)])
+    return dataclasses.replace(job, spread=bars, band=lambda points: spread(points).log_density.numpy())
 
 
 def _is_streamed(args: argparse.Namespace) -> bool:
@@ -164,11 +215,12 @@ def _is_streamed(args: argparse.Namespace) -> bool:
         return False
     if len(args.files) > 1:
         return False
-    if args.plot is None and args.bounds is None and isinstance(resolve(args.model).method, StreamingMethod):
+    plain = args.plot is None and args.bounds is None and not args.std and not args.why
+    if plain and isinstance(resolve(args.model).method, StreamingMethod):
         return True
     if args.file.is_dir():
         raise DataError(
-            f"{args.file}: a folder is streamed, which --plot, --bounds and {args.model} cannot be"
+            f"{args.file}: a folder is streamed: without --plot, --bounds, --std, --why, by a mixture model"
         )
     return False
 
@@ -240,9 +292,10 @@ class Summary:
         return self.total / self.count
 
 
-def _result_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns, log_density and score_<column>, unless a name is taken."""
-    names = (*columns, "log_density", *(f"score_{name}" for name in columns))
+def _result_names(columns: Sequence[str], *, std: bool = False) -> tuple[str, ...]:
+    """The columns, log_density and score_<column>, and the same with _std, unless a name is taken."""
+    answers = ("log_density", *(f"score_{name}" for name in columns))
+    names = (*columns, *answers, *(f"{name}_std" for name in answers if std))
     taken = [name for name in columns if names.count(name) > 1]
     if taken:
         raise DataError(
@@ -258,8 +311,18 @@ def _model_name(args: argparse.Namespace) -> str:
     return f"model {args.model}"
 
 
-def _print_json(args: argparse.Namespace, job: Job, summary: Summary) -> None:
-    report = {
+def _print_reasons(summary: Summary, reasons: Reasons | None) -> None:
+    """Why the most unusual rows are so."""
+    for place in range(0 if reasons is None else len(reasons)):
+        assert reasons is not None
+        lines = reasons.describe(place) or ["no column is odd given the others"]
+        print(f"\nrow {summary.rows[-1 - place]}: {lines[0]}")
+        for line in lines[1:]:
+            print(f"    {line}")
+
+
+def _print_json(args: argparse.Namespace, job: Job, summary: Summary, reasons: Reasons | None) -> None:
+    report: dict[str, Any] = {
         "n": job.shape[0],
         "d": job.shape[1],
         "columns": job.columns,
@@ -270,6 +333,13 @@ def _print_json(args: argparse.Namespace, job: Job, summary: Summary) -> None:
         "out": str(args.out) if args.out else None,
         "plot": str(args.plot) if args.plot else None,
     }
+    if job.spread is not None:
+        report["mean_log_density_std"] = float(job.spread[:, 0].mean())
+    if reasons is not None:
+        report["why"] = [
+            {"row": int(summary.rows[-1 - place]), "reasons": reasons.describe(place)}
+            for place in range(len(reasons))
+        ]
     print(json.dumps(report))
 
 
@@ -278,6 +348,7 @@ def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None
     print(
         f"{job.shape[0]} rows, {job.shape[1]} column(s), {_model_name(args)}: "
         f"mean log density {summary.mean:.4f} at {summary.count} points"
+        + ("" if job.spread is None else f", known to {job.spread[:, 0].mean():.2g} on the average")
     )
     if not args.out:
         if summary.count > 2 * SHOWN_ROWS:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discoformer.api.fitting import fit_sample
+from discoformer.api.fitting import Fitted, fit_sample
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.fields import Field
 from discoformer.core.transforms import SupportWarning
@@ -28,6 +28,7 @@ __all__ = [
     "add_reading",
     "bound_pairs",
     "fit_table",
+    "fitted_table",
     "independent",
     "kind_pairs",
     "name_list",
@@ -238,6 +239,11 @@ def independent(*tables: Table) -> list[Table]:
 
 def fit_table(table: Table, model: Any, bounds: Any) -> Field:
     """Fit a model to a table: its bounds, its support, its range, as the estimator does."""
+    return fitted_table(table, model, bounds).field
+
+
+def fitted_table(table: Table, model: Any, bounds: Any) -> Fitted:
+    """The same, with what is needed to fit again."""
     if note := few_values(table):
         warnings.warn(note, stacklevel=2)
-    return fit_sample(table.values, model, bounds=bounds, names=table.names).field
+    return fit_sample(table.values, model, bounds=bounds, names=table.names)
