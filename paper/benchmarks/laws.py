@@ -21,8 +21,8 @@ from dataclasses import replace
 import torch
 
 from discoformer.core.fields import Method, PointDensity
-from discoformer.models.mixture.views import Views
 from discoformer.evaluation.known_truth import Dataset
+from discoformer.models.mixture.views import Views
 from discoformer.priors import StudentT
 from discoformer_paper.experiments.equivariance import (
     DIMS,
@@ -121,10 +121,6 @@ def laws_table(run: Session, models: dict[str, Method], trials: int, size: int, 
 
 
 EXACT_MODEL = {"default": "default", "metavar": "NAME_OR_PATH", "help": "axes off, held to 1e-8 (default)"}
-    "default": "default",
-    "metavar": "NAME_OR_PATH",
-    "help": "without axes, held to 1e-8 (default)",
-}
 
 
 @benchmark(__doc__, options={"--exact": EXACT_MODEL})
