@@ -65,7 +65,7 @@ class UnifiedConfig:
     loops: int = 4
     robust_start: bool = False
     margin_slots: int = 24
-    margin_groups: int = 256
+    margin_groups: int = 1024
 
     def __post_init__(self) -> None:
         check_sizes(vars(self), _LEAST)

@@ -3,8 +3,8 @@
 Real columns are skewed, heaped and rounded; the network itself, in one dimension and with many slots, makes
 each of them normal (`models.mixture.margins`), and the same network then sees the dependence alone.  Where
 clusters are clear or rows are few the sample is better left as it is.  Which view is right tells the
-likelihood of every row under the fits without it, in closed form: the density is the mixture of both views
-with the weights that maximize it.
+likelihood of every row under the fits without it, in closed form: the density is the mixture of both views,
+each with the chance that it is the better one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.sample import FEW, MANY
 from discoformer.models.mixture.unified_network import UnifiedNetwork, each_part
-from discoformer.models.mixture.weigh import blend
+from discoformer.models.mixture.weigh import choose
 from discoformer.models.network import TorchMethod
 from discoformer.scale.stream import Stream, StreamingMethod
 
@@ -115,6 +115,6 @@ def _all(points: Tensor) -> Tensor:
 
 
 def _weighed(plain: Density, inner: Density, maps: ColumnMaps, at: At, weights: Tensor | None) -> Blend:
-    """The mixture of two views with the weights that leave-one-out likelihood gives them."""
+    """The mixture of two views, by the chance that each is the better one."""
     normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
-    return blend((plain, push(inner, [maps])), (plain.left_out(at.outside, weights), normal), weights)
+    return choose(plain, push(inner, [maps]), (plain.left_out(at.outside, weights), normal), weights)
