@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.bounds import FREE, Bound, fit_maps
+from discoformer.columns.kinds import ColumnKind
 from discoformer.columns.support import divide, divide_survey, rows_suffice
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Field, Method
@@ -36,6 +37,7 @@ class FitRecipe(Method):
     names : column names for the messages
     drop : whether columns without a density are left out, with a warning that names them; otherwise they
         are an error, for those who refit and must answer for the same columns every time
+    kinds : what every column is; None if all are continuous
 
     Examples
     --------
@@ -53,6 +55,7 @@ class FitRecipe(Method):
     bounds: Sequence[Bound] | None = None
     names: Sequence[str] | None = None
     drop: bool = True
+    kinds: Sequence[ColumnKind] | None = None
 
     def for_few_rows(self) -> FitRecipe:
         """The same recipe around what the method uses instead."""
