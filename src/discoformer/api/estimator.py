@@ -18,6 +18,7 @@ import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.frames import FrameColumns, find_columns, read_array_types, read_frame, read_weights
+from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError, check_points, check_weights
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
@@ -99,6 +100,10 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     >>> est.score_samples(sample[:3]).shape, est.score_function(sample[:3]).shape
     ((3,), (3, 2))
     """
+
+    schema_: Schema
+    _frame: FrameColumns | None
+    _weights: NDArray[np.float64] | None
 
     def __init__(
         self,
@@ -343,13 +348,11 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         stream = Stream(open_source(X, show=self.verbose))
         self.n_features_in_ = stream.source.dim
         self._set_names(stream.source.names)
-        self._frame = None
+        self._frame = None  # numbers, whatever their types
         self._keep(fit_stream(stream, self.model, names=self._names, axes=self.axes), np.ndarray)
         return self
 
-    def _keep(
-        self, fitted: Fitted, holder: type, sample: Tensor | None = None, weights: Any = None
-    ) -> None:
+    def _keep(self, fitted: Fitted, holder: type, sample: Tensor | None = None, weights: Any = None) -> None:
         """What a fit leaves behind: numbers, and what the answers are to be held in."""
         self.field_, self._fitted, self._holder = fitted.field, fitted, holder
         carried = set(fitted.field.support)
@@ -379,7 +382,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _read_sample(self, X: Any) -> Tensor:
         """The sample as a tensor in its own precision, which is what its rounding errors come from."""
         mixed = takes_kinds(choose(self.model, self.axes))
-        self._frame: FrameColumns | None = None
+        self._frame = None
         if isinstance(X, Tensor):
             context = check_points(X, "X", min_rows=2, gaps=mixed)
             self.n_features_in_ = context.shape[-1]

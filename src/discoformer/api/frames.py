@@ -90,9 +90,10 @@ def read_frame(data: Any, types: Any, *, plain: bool) -> tuple[FrameColumns, NDA
     plain : whether the density is of numbers alone
 
     >>> import pandas as pd
-    >>> columns, values = read_frame(pd.DataFrame({"a": [1.5, 2.5], "b": ["x", "x"]}), None, plain=False)
+    >>> frame = pd.DataFrame({"a": [1.25, 2.5, None], "b": ["x", "y", "y"]})
+    >>> columns, values = read_frame(frame, None, plain=False)
     >>> columns.labels, values.tolist()
-    (['a'], [[1.5], [2.5]])
+    (['a', 'b'], [[1.25, 0.0], [2.5, 1.0], [nan, 1.0]])
     """
     if labels_of(data) is None or find_spec("pandas") is None:
         return None
@@ -102,9 +103,8 @@ def read_frame(data: Any, types: Any, *, plain: bool) -> tuple[FrameColumns, NDA
     schema = schema.plain() if plain else schema
     refused = schema.named("refused")
     if refused:
-        raise DataError(
-            f"column {show_cell(refused[0])} {schema[refused[0]].reason}: turn it into numbers or leave it out"
-        )
+        why = f"column {show_cell(refused[0])} {schema[refused[0]].reason}"
+        raise DataError(f"{why}: turn it into numbers or leave it out")
     if not schema.used:
         reasons = ", ".join(f"{show_cell(c.name)} ({c.kind}: {c.reason})" for c in schema)
         raise DataError(f"no column that a density could be of: {reasons}")
@@ -115,7 +115,7 @@ def read_frame(data: Any, types: Any, *, plain: bool) -> tuple[FrameColumns, NDA
 
 
 def read_array_types(
-    values: NDArray[np.float64], types: Mapping[int, str] | str
+    values: NDArray[np.float64], types: Mapping[Any, str] | str
 ) -> tuple[FrameColumns, NDArray[np.float64]]:
     """The same for an array (n, d) whose columns are given kinds by their numbers; others are continuous."""
     import pandas as pd

@@ -8,7 +8,7 @@ import webbrowser
 from functools import partial
 from pathlib import Path
 
-from discoformer.cli.options import add_bounds, add_input, add_model, read_input
+from discoformer.cli.options import add_fit, add_input, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
 from discoformer.core.files import check_folder, replacing
@@ -41,8 +41,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         help="the page (default: report.html)",
     )
     parser.add_argument("--open", action="store_true", help="show the page in the browser when it is done")
-    add_model(parser)
-    add_bounds(parser)
+    add_fit(parser)
     return parser
 
 

@@ -174,7 +174,9 @@ def _everywhere(column: ColumnSchema, cells: pd.Series[Any], kind: str) -> Colum
 
 def _plain(column: ColumnSchema) -> ColumnSchema:
     if column.use == "number":
-        return replace(column, low=-math.inf, high=math.inf, step=0.0, origin=0.0, atoms=(), period=0.0)
+        kind: Kind = column.kind if column.kind in ("date", "constant") else "continuous"
+        free = replace(column, kind=kind, low=-math.inf, high=math.inf)
+        return replace(free, step=0.0, origin=0.0, atoms=(), period=0.0)
     if column.use != "code":
         return column
     numeric = column.kind == "boolean" and column.reason != "asked for" and column.dtype.kind in "biuf"

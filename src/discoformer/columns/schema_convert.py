@@ -127,6 +127,8 @@ def _typed(column: ColumnSchema, numbers: NDArray[np.float64]) -> pd.Series[Any]
         whole = pd.Series(np.rint(np.clip(numbers, max(ends.min, -_EXACT), min(ends.max, _EXACT))))
         typed = whole.astype("Int64" if dtype.kind == "i" else "UInt64")  # of pandas: may have gaps
         return typed.astype(dtype) if extension or not gaps.any() else typed
+    if dtype.kind == "b" and not gaps.any():
+        return pd.Series(numbers > 0.5).astype(dtype)
     if dtype.kind != "f":
         return pd.Series(numbers)
     typed = pd.Series(numbers).astype(dtype)

@@ -86,7 +86,7 @@ def read_table(
     return numeric_table(path, columns, types, exclude, plain=plain, weights=weights)
 
 
-def _is_npy(path: Paths) -> bool:
+def _is_npy(path: Paths | RawTable) -> bool:
     return isinstance(path, str | Path) and Path(path).suffix.lower() == ".npy"
 
 
@@ -133,14 +133,14 @@ def refuse_without_density(path: Paths | RawTable, table: Table, *, drop_depende
         refuse_dependent(label, columns_to_drop(table), table.names)
 
 
-def read_queries(path: Paths, context: Table, columns: Sequence[str] | None = None) -> Table:
+def read_queries(path: Paths | RawTable, context: Table, columns: Sequence[str] | None = None) -> Table:
     """Read points to answer at: the columns of the sample ``context``, in its order and units.
 
     Columns are found by name where both files have names, and the others are not looked at; else by
     position.
     """
-    if not (_is_npy(path) and find_spec("pandas") is None):
-        raw = read_raw(path)
+    if isinstance(path, RawTable) or not (_is_npy(path) and find_spec("pandas") is None):
+        raw = path if isinstance(path, RawTable) else read_raw(path)
         if raw.named and context.named and set(context.names) <= set(raw.names):
             return query_table(raw, context)
         return read_table(raw, columns, by_position=True).like(context)

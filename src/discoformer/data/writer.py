@@ -25,9 +25,7 @@ Write = Callable[[Any], None]  # takes numbers (k, d) or a frame
 
 
 @contextmanager
-def output_writer(
-    path: Path, names: Sequence[str], rows: int, style: TextStyle = PLAIN
-) -> Iterator[Write]:
+def output_writer(path: Path, names: Sequence[str], rows: int, style: TextStyle = PLAIN) -> Iterator[Write]:
     """The same to a file that takes its place when all is written, or as csv to standard output (``-``).
 
     >>> with output_writer(Path("-"), ["a", "b"], rows=1) as write:
@@ -100,7 +98,8 @@ class _ParquetWriter:
     """Pieces as row groups; the first one decides the types."""
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
-        self.path, self.names, self.writer = path, names, None
+        self.path, self.names = path, names
+        self.writer: Any = None
 
     def __enter__(self) -> Write:
         return self.write
