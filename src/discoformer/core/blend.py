@@ -45,6 +45,10 @@ class Blend(Density):
     def support(self) -> list[int]:
         return self.parts[0].support
 
+    @property
+    def gaps(self) -> bool:
+        return all(part.gaps for part in self.parts)
+
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         answers = [part._estimate(queries) for part in self.parts]
         terms = torch.stack([answer.log_density for answer in answers], -1)  # (..., m, K)
@@ -68,7 +72,8 @@ class Blend(Density):
     def conditional(self, columns: Sequence[int], values: Any) -> Density:
         """The weights move to the parts that explain the values."""
         rest = tuple(part.conditional(columns, values) for part in self.parts)
-        given = check_points(torch.as_tensor(values, dtype=torch.float64).unsqueeze(-2), "values")
+        given = torch.as_tensor(values, dtype=torch.float64).unsqueeze(-2)
+        given = given if self.gaps else check_points(given, "values")
         log_density = [part.marginal(columns)._estimate(given).log_density for part in self.parts]
         log_weight = self.log_weight + torch.cat(log_density, -1).to(self.log_weight)
         if not bool(log_weight.isfinite().any(-1).all()):

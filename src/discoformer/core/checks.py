@@ -18,6 +18,7 @@ __all__ = [
     "column_names",
     "largest",
     "show_cell",
+    "to_tensor",
 ]
 
 
@@ -78,7 +79,7 @@ def check_points(
     discoformer.DataError: queries has a NaN or infinite value at row 0, column 1 (1 in all): \
 drop or fill such rows first
     """
-    tensor = _to_tensor(points, name)
+    tensor = to_tensor(points, name)
     if tensor.ndim < 2:
         raise DataError(
             f"{name} has shape {tuple(tensor.shape)}, expected (rows, columns): "
@@ -122,7 +123,8 @@ def largest(dtype: torch.dtype) -> float:
     return float(10 ** (0.97 * np.log10(torch.finfo(dtype).max) / 2))
 
 
-def _to_tensor(values: Any, name: str) -> Tensor:
+def to_tensor(values: Any, name: str) -> Tensor:
+    """Values as a floating tensor, gaps included, or `DataError`."""
     if isinstance(values, Tensor):
         if values.is_complex():
             raise DataError(f"{name} is complex: give real and imaginary parts as columns")
@@ -152,7 +154,7 @@ def check_weights(weights: Any, points: Tensor) -> Tensor | None:
     """
     if weights is None:
         return None
-    tensor = _to_tensor(weights, "sample weights").to(points)
+    tensor = to_tensor(weights, "sample weights").to(points)
     shape = points.shape[:-1]
     fits = tensor.ndim <= len(shape) and all(
         a == b or a == 1 for a, b in zip(tensor.shape[-2::-1], shape[-2::-1], strict=False)

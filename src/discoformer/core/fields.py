@@ -104,6 +104,11 @@ class PointDensity(Field):
 class Density(PointDensity):
     """A distribution in full: whatever can be asked of it has an answer, in closed form."""
 
+    @property
+    def gaps(self) -> bool:
+        """Whether rows may have gaps, NaN: the density is then that of what is there."""
+        return False
+
     @abstractmethod
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n points: (..., n, d)."""

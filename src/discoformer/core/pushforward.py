@@ -129,6 +129,10 @@ class Pushforward(PushedDensity, Density):
 
     base: Density
 
+    @property
+    def gaps(self) -> bool:
+        return self.base.gaps
+
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         inward = reversed(self.transforms)
         return reduce(
@@ -151,7 +155,7 @@ class Pushforward(PushedDensity, Density):
         if not rest:
             raise DataError("every column is given, none is left: leave at least one out")
         whole = self._by_column()
-        row, inner = _check_values(columns, values), list(columns)
+        row, inner = _check_values(columns, values, gaps=self.gaps), list(columns)
         kept: list[Transform] = []
         for transform in whole.transforms:
             given, inner = transform.select(inner)
@@ -215,7 +219,7 @@ def _mask(support: Sequence[int], points: Tensor) -> Tensor:
     return mask
 
 
-def _check_values(columns: Sequence[int], values: Any) -> Tensor:
+def _check_values(columns: Sequence[int], values: Any, *, gaps: bool) -> Tensor:
     """Values (..., k) as points (..., 1, k)."""
     try:
         row = torch.as_tensor(values, dtype=torch.float64)
@@ -223,4 +227,6 @@ def _check_values(columns: Sequence[int], values: Any) -> Tensor:
         raise DataError(f"values are not numbers: {error}") from None
     if row.shape[-1:] != (len(columns),):
         raise DataError(f"values have shape {tuple(row.shape)}, expected one for each of {list(columns)}")
-    return check_points(row.unsqueeze(-2), "values")
+    points = row.unsqueeze(-2)
+    check_points(points.nan_to_num(0.0, torch.inf, -torch.inf) if gaps else points, "values")
+    return points

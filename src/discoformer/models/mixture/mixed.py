@@ -73,6 +73,10 @@ class MixedMixture(Density):
         return self.numbers + len(self.tables)
 
     @property
+    def gaps(self) -> bool:
+        return True
+
+    @property
     def log_weight(self) -> Tensor:
         """(..., M)."""
         return self.student.log_weight

@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from discoformer.columns.layout import Layout, MixedMethod
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
@@ -19,16 +20,18 @@ from discoformer.core.pushforward import push
 from discoformer.core.transforms import At, ColumnMaps, Frame
 from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
+from discoformer.models.mixture.mixed_views import fit_mixed
 from discoformer.models.mixture.sample import FEW, MANY
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.mixture.view_weights import view_weights
 from discoformer.models.network import TorchMethod
 from discoformer.scale.stream import Stream, StreamingMethod
 
-__all__ = ["Views", "view_weights"]
+__all__ = ["Views"]
 
 
-class Views(TorchMethod, StreamingMethod):
+class Views(TorchMethod, StreamingMethod, MixedMethod):
     """A unified network that looks at a sample as it is, and with its margins made normal.
 
     Of more than `MANY` rows a part decides the margins, their dependence and the weights of the views; the
@@ -74,6 +77,10 @@ class Views(TorchMethod, StreamingMethod):
             plain, inner, maps, At(both[..., 0, :, :], both[..., 1, :, :], _all(context)), weights
         )
 
+    def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
+        """Fit to rows with categories, circles or gaps."""
+        return fit_mixed(self.network, points, weights, layout, margins=True)
+
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:
         """Fit to a sample that is not in memory; what fits into it easily is loaded."""
@@ -112,20 +119,3 @@ def _weighed(plain: Density, inner: Density, maps: ColumnMaps, at: At, weights: 
     normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
     left_out = torch.stack([plain.left_out(at.outside, weights), normal], -1)
     return Blend((plain, push(inner, [maps])), view_weights(left_out, weights).log())
-
-
-def view_weights(left_out: Tensor, weights: Tensor | None, rounds: int = 100) -> Tensor:
-    """Weights (..., K) that maximize the mean of log sum_k w_k exp(left_out (..., n, K)).
-
-    >>> left_out = torch.tensor([[0.0, -9.0], [0.0, -9.0], [-9.0, 0.0]], dtype=torch.float64)
-    >>> view_weights(left_out, None).round(decimals=2).tolist()
-    [0.67, 0.33]
-    """
-    density = (left_out - left_out.amax(-1, keepdim=True)).exp()
-    size, views = density.shape[-2:]
-    share = torch.full_like(density[..., 0], 1 / size) if weights is None else weights.to(density)
-    found = density.new_full((*density.shape[:-2], views), 1 / views)
-    for _ in range(rounds):  # expectation-maximization: the problem is concave
-        joint = density * found.unsqueeze(-2)
-        found = (share.unsqueeze(-1) * joint / joint.sum(-1, keepdim=True)).sum(-2)
-    return found / found.sum(-1, keepdim=True)
