@@ -37,11 +37,15 @@ class IndependentColumns(Method):
         return self._fit(points, None if weights is None else torch.as_tensor(weights).to(points))
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
-        parts = []
+        parts: list[PointDensity] = []
         for j in range(context.shape[-1]):
             there = ~context[:, j].isnan()
             share = None if weights is None else weights[there]
-            parts.append(as_point_density(self._of(j).fit(context[there][:, [j]], share)))
+            kind = None if self.recipe.kinds is None else self.recipe.kinds[j]
+            if kind is not None and kind.kind == "category":
+                parts.append(Shares.of(context[there, j], share, kind.levels))
+            else:
+                parts.append(as_point_density(self._of(j).fit(context[there][:, [j]], share)))
         return Product(parts)
 
     def _of(self, column: int) -> FitRecipe:
@@ -52,6 +56,25 @@ class IndependentColumns(Method):
         return replace(
             recipe, bounds=one(recipe.bounds), names=one(recipe.names), kinds=one(recipe.kinds), drop=False
         )
+
+
+class Shares(PointDensity):
+    """Log probabilities (L,) of the labels of a category."""
+
+    dim = 1
+
+    def __init__(self, log_share: Tensor) -> None:
+        self.log_share = log_share
+
+    @classmethod
+    def of(cls, codes: Tensor, weights: Tensor | None, levels: int) -> Shares:
+        """Shares of the codes (n,), with one more row spread evenly over all labels."""
+        share = torch.full_like(codes, 1 / len(codes)) if weights is None else weights / weights.sum()
+        count = codes.new_zeros(levels).index_add(0, codes.long(), share * len(codes))
+        return cls(((count + 1 / levels) / (len(codes) + 1)).log())
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        return Estimate(self.log_share[queries[..., 0].long()], torch.zeros_like(queries))
 
 
 class Product(PointDensity):

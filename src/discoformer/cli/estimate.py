@@ -41,7 +41,7 @@ from discoformer.scale.stream import Stream, StreamingMethod
 from discoformer.scale.survey import look
 from discoformer.views.pictures import check_picture
 from discoformer.views.plots import VIEWS, plot
-from discoformer.views.reasons import odd_columns, without_rows
+from discoformer.views.reasons import CommonScale, common_scale, odd_columns, without_rows
 from discoformer.views.terminal import cell_text, print_table
 
 __all__ = ["make_parser", "run"]
@@ -71,11 +71,14 @@ class Job:
     ----------
     fitted : with a density
     queries : where to answer
-    sample : rows and columns of the sample are its shape
+    shape : rows and columns of the sample
+    columns : of the sample that are used
     names : of the columns of the output
     frame : the queries as they were read, columns that are not used included; None for numbers alone
     scored : columns that have a score
+    table : the sample, if it is in memory
     left_out : (n,), log density of every row of the sample under the fit without it, if that is asked for
+    common : what is to be added to log densities of rows that have not the same cells, to compare them
     """
 
     fitted: Fitted
@@ -87,6 +90,7 @@ class Job:
     frame: Any = None
     table: Table | None = None
     left_out: NDArray[np.float64] | None = None
+    common: CommonScale | None = None
 
     @property
     def field(self) -> PointDensity:
@@ -148,7 +152,8 @@ def run(args: argparse.Namespace) -> None:
             part = slice(summary.count, summary.count + len(values))
             if write is not None:
                 write(_joined(job, values, part, np.column_stack([found, score.numpy()[:, job.scored]])))
-            summary.add(values, found, found if job.left_out is None else job.left_out[part])
+            seen = found if job.left_out is None else job.left_out[part]
+            summary.add(values, found, seen, seen if job.common is None else seen + job.common(values))
         if args.plot:
             assert job.table is not None
             plot(job.field, job.table.values, job.table.names, args.plot, view=args.view or VIEWS[0])
@@ -169,20 +174,25 @@ def _in_memory(args: argparse.Namespace) -> Job:
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     fitted = fit_table(context, model, args.bounds)
     left_out = None
-    if queries is context and not args.out and isinstance(fitted.field, Density):
+    if queries is context and isinstance(fitted.field, Density):
         left_out = _left_out(fitted.field, context)
     rows, dim = context.values.shape
     source = ArraySource(queries.values, step=CHUNK)
     source.show = True
     job = Job(fitted, source, (rows, dim), context.names, names, _scored(context))
-    return replace(job, frame=frame, table=context, left_out=left_out)
+    common = common_scale(fitted.field, context.values, context.kinds)
+    return replace(job, frame=frame, table=context, left_out=left_out, common=common)
 
 
 @torch.no_grad()
 def _left_out(density: Density, table: Table) -> NDArray[np.float64]:
     rows = torch.from_numpy(table.values)
     weights = None if table.weights is None else check_weights(table.weights, rows)
-    return density.left_out(rows, weights).numpy()
+    found = np.empty(len(rows))
+    there = ~np.isnan(table.values).all(1)  # a row that says nothing is not in the sample
+    found[there] = density.left_out(rows[there], None if weights is None else weights[there]).numpy()
+    found[~there] = 0.0
+    return found
 
 
 def _scored(table: Table) -> list[int]:
@@ -261,19 +271,25 @@ class Summary:
         self.total = 0.0
         self.rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # the most typical first, both ends
         self.rank: NDArray[np.float64] = np.empty(0)
+        self.shown: NDArray[np.float64] = np.empty(0)
         self.values: NDArray[np.float64] = np.empty((0, 0))
 
     def add(
-        self, values: NDArray[np.float64], log_density: NDArray[np.float64], rank: NDArray[np.float64]
+        self,
+        values: NDArray[np.float64],
+        log_density: NDArray[np.float64],
+        shown: NDArray[np.float64],
+        rank: NDArray[np.float64],
     ) -> None:
-        """Take in a chunk of points (k, d) with their log densities (k,), and by what to rank them (k,)."""
+        """Take in a chunk of points (k, d) with their log densities (k,), what to show and to rank them by."""
         rows = np.concatenate([self.rows, self.count + np.arange(len(values))])
-        ranks = np.concatenate([self.rank, rank])
+        ranks, seen = np.concatenate([self.rank, rank]), np.concatenate([self.shown, shown])
         points = np.concatenate([self.values, values]) if self.count else values
         order = np.lexsort((rows, -ranks))
         if len(order) > 2 * SHOWN_ROWS:
             order = np.concatenate([order[:SHOWN_ROWS], order[-SHOWN_ROWS:]])
-        self.rows, self.rank, self.values = rows[order], ranks[order], points[order]
+        self.rows, self.rank, self.shown = rows[order], ranks[order], seen[order]
+        self.values = points[order]
         self.count += len(values)
         self.total += float(log_density.sum())
 
@@ -354,7 +370,7 @@ def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None
 
 
 def _head(summary: Summary, place: int) -> list[str]:
-    return [str(summary.rows[place]), f"{summary.rank[place]:.4f}"]
+    return [str(summary.rows[place]), f"{summary.shown[place]:.4f}"]
 
 
 def _cells(job: Job, summary: Summary, place: int) -> list[str]:

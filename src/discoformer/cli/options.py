@@ -253,10 +253,10 @@ def kinds_text(table: Table) -> str:
     >>> from discoformer.columns.schema import ColumnSchema, Schema
     >>> share = ColumnSchema("share", "bounded", "", low=0.0, high=1.0)
     >>> kinds_text(Table(np.array([[0.5]]), ("share",), schema=Schema((share,))))
-    'taken as: share a number within 0 and 1 (say otherwise with --types)'
+    'taken as: share bounded within 0 and 1 (say otherwise with --types)'
     """
     if table.schema is None:
         return ""
-    told = [f"{c.name} {c.action}" for c in table.schema.used if c.action != "a number"]
+    told = [f"{c.name} {c.short}" for c in table.schema.used if c.short != "continuous"]
     more = f" and {len(told) - 8} more" if len(told) > 8 else ""
     return f"taken as: {'; '.join(told[:8])}{more} (say otherwise with --types)" if told else ""

@@ -37,9 +37,9 @@ _ACTIONS: dict[Kind, str] = {
     "continuous": "a number",
     "positive": "a number",
     "bounded": "a number",
-    "count": "a number with mass at whole numbers",
-    "lattice": "a number with mass at its steps",
-    "atoms": "a number with mass of its own at the repeated values",
+    "count": "a number, drawn as whole numbers",
+    "lattice": "a number, drawn in its steps",
+    "atoms": "a number, with a probability of its own for values that repeat",
     "category": "a category, with a probability per label",
     "boolean": "a category, with a probability per label",
     "date": "a number",
@@ -115,6 +115,21 @@ class ColumnSchema:
             inside = f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else "not negative"
             return f"{action}, {inside}" if self.kind not in ("bounded", "positive") else f"{action} {inside}"
         return action
+
+    @property
+    def short(self) -> str:
+        """The kind in a word or two, with its bounds.
+
+        >>> ColumnSchema("share", "bounded", "all within 0 and 1", low=0.0, high=1.0).short
+        'bounded within 0 and 1'
+        """
+        words = [str(self.kind)]
+        if self.use == "number" and self.atoms:
+            words.append("at " + ", ".join(f"{atom:g}" for atom in self.atoms))
+        if self.use == "number" and self.bounds != FREE:
+            inside = f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else f"from {self.low:g}"
+            words.append(inside)
+        return " ".join(words)
 
     @property
     def density_kind(self) -> ColumnKind:

@@ -7,22 +7,76 @@ column's unit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from discoformer.api.fitting import Fitted
+from discoformer.columns.kinds import ColumnKind
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Density
+from discoformer.core.fields import Density, Field
 from discoformer.core.pushforward import on_support
 from discoformer.views.page.unusual import surprises
 
-__all__ = ["odd_columns", "without_rows"]
+__all__ = ["CommonScale", "common_scale", "odd_columns", "without_rows"]
 
 _DRAWS = 400
 _REFIT = 8192  # rows of a fit without some, at most
 _MOST = 3  # columns that are named
 _SHARE = 0.1  # of the largest excess, that a column needs to be named too
+
+
+@dataclass(frozen=True)
+class CommonScale:
+    """What makes log densities of rows comparable that have not the same cells.
+
+    The log density of a row without one of its columns lacks a term, and its unit: rows with gaps, or with a
+    value that has a probability of its own, would rank by that.  Every cell with a density gets what such
+    cells usually take away.
+
+    Attributes
+    ----------
+    usual : (d,), usual surprise of the cells of every column that have a density
+    kinds : of the columns
+    """
+
+    usual: NDArray[np.float64]
+    kinds: Sequence[ColumnKind]
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What to add to the log densities (n,) of rows (n, d)."""
+        return np.asarray(_with_density(values, self.kinds) @ self.usual)
+
+
+@torch.no_grad()
+def common_scale(
+    field: Field, values: NDArray[np.float64], kinds: Sequence[ColumnKind]
+) -> CommonScale | None:
+    """The common scale of a table (n, d); None if all its rows have the same cells, or nothing is known."""
+    dense = _with_density(values, kinds)
+    if (dense == dense[:1]).all() or not isinstance(field, Density):
+        return None
+    part, columns = on_support(field)
+    assert isinstance(part, Density)
+    draws = part.sample(_DRAWS, torch.Generator().manual_seed(0)).cpu().numpy()
+    found = np.where(_with_density(draws, [kinds[j] for j in columns]), surprises(part, draws), np.nan)
+    usual = np.zeros(len(kinds))
+    for place, j in enumerate(columns):
+        cells = found[~np.isnan(found[:, place]), place]
+        usual[j] = np.median(cells) if len(cells) else 0.0
+    return CommonScale(usual, kinds)
+
+
+def _with_density(values: NDArray[np.float64], kinds: Sequence[ColumnKind]) -> NDArray[np.bool_]:
+    """Cells (n, d) that are there and have a density rather than a probability."""
+    dense = ~np.isnan(values)
+    for j, kind in enumerate(kinds):
+        dense[:, j] &= kind.kind != "category"
+        dense[:, j] &= ~np.isin(values[:, j], kind.atoms)
+    return dense
 
 
 @torch.no_grad()
