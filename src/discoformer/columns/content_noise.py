@@ -51,7 +51,8 @@ def spread_in_bins(values: Tensor, noise: Tensor) -> Tensor:
     rank = torch.empty_like(order)
     starts = counts.cumsum(0) - counts
     rank[order] = torch.arange(len(order), device=order.device) - starts[bins[order]]
-    return (rank + 0.5) / counts[bins]
+    place: Tensor = (rank + 0.5) / counts[bins]
+    return place
 
 
 def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:

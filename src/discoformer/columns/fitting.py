@@ -67,9 +67,9 @@ class FitRecipe(Method):
         """Fit to a sample (..., n, d); one table (n, d) may have gaps, NaN, and columns of every kind."""
         kinds = self.kinds
         points = to_tensor(context, "context")
-        if points.ndim != 2 or not bool(points.isnan().any()):
-            if kinds is None or set(kinds) == {CONTINUOUS}:
-                return super().fit(points, weights)
+        whole = points.ndim != 2 or not bool(points.isnan().any())
+        if whole and (kinds is None or set(kinds) == {CONTINUOUS}):
+            return super().fit(points, weights)
         rows, columns = points.shape
         kinds = [CONTINUOUS] * columns if kinds is None else kinds
         if len(kinds) != columns:

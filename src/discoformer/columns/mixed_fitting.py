@@ -5,10 +5,8 @@ table -> split -> columns kept -> column maps (bounds) -> method -> density, and
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -141,7 +139,7 @@ def _bounds_of(
     bounds: Sequence[Bound] | None,
     names: Sequence[str] | None,
 ) -> ColumnMaps | None:
-    """Maps of the bounded columns, each by the rows that have it; bounds of a lattice are those of its bins."""
+    """Maps of the bounded columns, each by the rows that have it; a lattice's bounds are those of its bins."""
     maps: dict[int, ColumnMap] = {}
     for place, j in enumerate(numbers):
         low, high = FREE if bounds is None or kinds[j].period else bounds[j]
@@ -151,10 +149,5 @@ def _bounds_of(
         there = ~inside[:, place].isnan()
         share = None if weights is None else weights[there] / weights[there].sum()
         name = [f"column {j}" if names is None else names[j]]
-        maps |= {
-            place: own
-            for own in fit_maps(
-                inside[there][:, [place]], share, [(low - half, high + half)], name
-            ).maps.values()
-        }
+        maps[place] = fit_maps(inside[there][:, [place]], share, [(low - half, high + half)], name).maps[0]
     return ColumnMaps(maps, inside.shape[-1]) if maps else None

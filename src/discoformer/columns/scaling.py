@@ -1,4 +1,4 @@
-"""Columns with gaps in units of their own spread: what is there says where the middle is and how wide it is."""
+"""Columns with gaps in units of their own spread, which is that of what is there."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class SplitKind(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """Levels of the category it becomes, or that stands beside its continuous part; 0 if there is none."""
+        """Levels of the category it becomes, or that stands beside its numbers; 0 if there is none."""
         atoms = len(self.kind.atoms)
         return self.kind.levels or (atoms + self.numbers if atoms else 0)
 
@@ -49,8 +49,8 @@ class SplitColumns(Transform):
 
     Examples
     --------
-    >>> kinds = (SplitKind(ColumnKind("category", levels=2), numbers=False), SplitKind(ColumnKind(atoms=(0.0,))))
-    >>> split = SplitColumns(kinds)
+    >>> colour, amount = ColumnKind("category", levels=2), ColumnKind(atoms=(0.0,))
+    >>> split = SplitColumns((SplitKind(colour, numbers=False), SplitKind(amount)))
     >>> inside = split.normalize(torch.tensor([[1.0, 0.0], [0.0, 2.5]]))
     >>> inside.tolist()  # the amount; the category; which atom, 1 for none
     [[nan, 1.0, 0.0], [2.5, 0.0, 1.0]]
@@ -176,7 +176,7 @@ def _emptiest(x: Tensor, kind: ColumnKind) -> float:
 
 
 def _which_atom(x: Tensor, column: SplitKind) -> Tensor:
-    """Codes of a category, or of the atom of every value, one more than all of them for none; NaN for gaps."""
+    """Codes of a category, or of the atom of every value, the last for none of them; NaN for gaps."""
     if column.kind.kind == "category":
         return x
     atoms = torch.tensor(column.kind.atoms, dtype=x.dtype, device=x.device)

@@ -113,14 +113,14 @@ def leave_one_out(
 
 
 class Beside(NamedTuple):
-    """What else is known of points (B, k): its log densities (B, M, k), and how they change with what is lost.
+    """What else is known of points (B, k): log densities (B, M, k), and how they change with what is lost.
 
-    ``count`` (B, M) are all points of the slots, those included whose coordinates are not all there.
+    ``rows`` (B, M) are all points of the slots, those included whose coordinates are not all there.
     """
 
     log_density: Tensor
     change: Callable[[Tensor], Tensor]
-    count: Tensor
+    rows: Tensor
 
 
 class SlotsSeen(NamedTuple):
@@ -171,7 +171,7 @@ class SlotsSeen(NamedTuple):
             )
             return torch.zeros_like(held.mT).scatter_add(-1, which, changed).mT
 
-        count = evidence.count if beside is None else beside.count
+        count = evidence.count if beside is None else beside.rows
         terms = terms if beside is None else terms + beside.log_density
         changes = [change] if beside is None else [change, beside.change]
         return lose(self.components.log_weight, count, terms, often, changes)

@@ -4,8 +4,8 @@ A slot is a Student-t law of the continuous columns times a table of probabiliti
 
     f(x, y) = sum_k w_k t_k(x) prod_c p_kc(y_c)
 
-a density with respect to Lebesgue measure times counting.  NaN is a gap: the density is that of what is there,
-and the score is zero elsewhere.  Along a circular column the law is wrapped: copies of it, whole turns
+a density with respect to Lebesgue measure times counting.  NaN is a gap: the density is that of what is
+there, and the score is zero elsewhere.  Along a circular column the law is wrapped: copies of it, whole turns
 apart, add up.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from discoformer.models.mixture.leave_one_out import Beside, Components, SlotsSe
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.tables import Tally, log_share
 
-__all__ = ["MixedMixture", "to_codes"]
+__all__ = ["MixedMixture", "columns_of", "to_codes"]
 
 _TURNS = 3  # copies of a circular law on either side: what is beyond does not count
 _IMPOSSIBLE = 2**31  # a code that no table has
@@ -138,9 +139,13 @@ class MixedMixture(Density):
     def _each(self, rows: Tensor, ask: Callable[[MixedMixture, Tensor], Sequence[Tensor]]) -> list[Tensor]:
         """What every mixture of the batch says of its own rows (..., m, d + c), stacked again."""
         batch = self.log_weight.shape[:-1]
-        singles = [self.map(lambda t, i=i: t.flatten(0, len(batch) - 1)[i]) for i in range(batch.numel())]
+        singles = self.map(lambda t: t.flatten(0, len(batch) - 1))._singles(batch.numel())
         answers = [ask(one, row) for one, row in zip(singles, rows.flatten(0, len(batch) - 1), strict=True)]
         return [torch.stack(parts).unflatten(0, batch) for parts in zip(*answers, strict=True)]
+
+    def _singles(self, size: int) -> list[MixedMixture]:
+        """Every one of a batch (B) of mixtures."""
+        return [self.map(partial(torch.select, dim=0, index=i)) for i in range(size)]
 
     def map(self, function: Callable[[Tensor], Tensor]) -> MixedMixture:
         """Apply a function to every parameter tensor."""
@@ -165,7 +170,7 @@ class MixedMixture(Density):
         numbers, categories = self._divide(columns)
         periods = tuple(self._periods[c] for c in numbers) if any(self._periods) else ()
         return MixedMixture(
-            _columns_of(self.student, numbers), tuple(map(self.tables.__getitem__, categories)), periods
+            columns_of(self.student, numbers), tuple(map(self.tables.__getitem__, categories)), periods
         )
 
     def conditional(self, columns: Sequence[int], values: Any) -> MixedMixture:
@@ -186,11 +191,11 @@ class MixedMixture(Density):
         size = batch.numel()
         flat = own.map(lambda t: t.reshape((size, *t.shape[len(batch) :])))
         rows = whole.expand(*batch, self.dim).reshape(size, self.dim)
-        parts = [flat.map(lambda t, i=i: t[i])._given(rows[i : i + 1], rest) for i in range(size)]
+        parts = [one._given(rows[i : i + 1], rest) for i, one in enumerate(flat._singles(size))]
         return parts[0]._joined(parts[1:], 0).map(lambda t: t.reshape((*batch, *t.shape[1:])))
 
     def _given(self, rows: Tensor, rest: Sequence[int]) -> MixedMixture:
-        """The laws of the columns ``rest`` given rows (B, d + c), of a mixture without a batch: one per row."""
+        """The laws of the columns ``rest`` given rows (B, d + c), one per row; of a mixture without a batch."""
         numbers, categories = self._divide(rest)
         beside = log_share(self.tables, self._codes(rows)).mT if self.tables else 0.0  # (B, M)
         place = torch.tensor(numbers, dtype=torch.long, device=rows.device)
@@ -222,11 +227,10 @@ class MixedMixture(Density):
         if not others:
             return self
         students = [part.student for part in (self, *others)]
-        parts = [torch.cat([getattr(s, name) for s in students], axis) for name in _PARTS]
-        tables = zip(self.tables, *(other.tables for other in others), strict=True)
-        return MixedMixture(
-            StudentMixture(*parts), tuple(torch.cat(columns, axis) for columns in tables), self.periods
-        )
+        parts = {name: torch.cat([getattr(s, name) for s in students], axis) for name in _PARTS}
+        columns = zip(self.tables, *(other.tables for other in others), strict=True)
+        tables = tuple(torch.cat(tables, axis) for tables in columns)
+        return MixedMixture(StudentMixture(**parts), tables, self.periods)
 
     def cdf(self, queries: Any) -> Tensor:
         self._check_ordered("the distribution function")
@@ -274,8 +278,8 @@ class MixedMixture(Density):
         weight = self.log_weight.unsqueeze(0)
         if not columns:
             terms = weight.unsqueeze(-1) + beside.log_density
-            return lose(weight, beside.count, terms, frequency, [beside.change]).squeeze(0)
-        part = _columns_of(self.student, columns)
+            return lose(weight, beside.rows, terms, frequency, [beside.change]).squeeze(0)
+        part = columns_of(self.student, columns)
         seen = SlotsSeen.of(Components(*(getattr(part, name).unsqueeze(0) for name in _PARTS)), None)
         count = present[:, columns].mean(-1)  # rows that the law of these columns rests on
         mass = evidence.mass * count / evidence.count.clamp_min(torch.finfo(count.dtype).tiny)
@@ -316,7 +320,7 @@ def to_codes(values: Tensor) -> Tensor:
     return torch.where(values.isnan(), -1.0, torch.where(wrong, _IMPOSSIBLE, values.double())).long()
 
 
-def _columns_of(student: StudentMixture, columns: Sequence[int]) -> StudentMixture:
+def columns_of(student: StudentMixture, columns: Sequence[int]) -> StudentMixture:
     """The law of some of the columns, or of none."""
     place = torch.tensor(columns, dtype=torch.long, device=student.mean.device)
     scale = student.scale[..., place.unsqueeze(-1), place]

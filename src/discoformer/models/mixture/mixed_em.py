@@ -217,4 +217,5 @@ def _nonnegative(matrix: Tensor, scale: Tensor) -> Tensor:
     inner = torch.linalg.solve_triangular(factor, inner.mT, upper=False)
     values, vectors = torch.linalg.eigh(0.5 * (inner + inner.mT))
     root = factor @ vectors
-    return (root * values.clamp_min(0).unsqueeze(-2)) @ root.mT
+    kept: Tensor = (root * values.clamp_min(0).unsqueeze(-2)) @ root.mT
+    return kept

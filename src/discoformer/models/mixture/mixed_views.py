@@ -6,31 +6,32 @@ the mixture found so far, and closed-form E- and M-steps over all that is there 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from discoformer.columns.content_noise import content_noise
 from discoformer.columns.layout import Layout
-from discoformer.columns.scaling import fit_scaling
+from discoformer.columns.scaling import Scaling, fit_scaling
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.pushforward import push
-from discoformer.core.transforms import ColumnMap, ColumnMaps, Transform
+from discoformer.core.transforms import ColumnMap, ColumnMaps
+from discoformer.models.mixture.category_scores import category_scores
 from discoformer.models.mixture.fill import fill, first_guess
 from discoformer.models.mixture.margins import fit_margins
-from discoformer.models.mixture.mixed import MixedMixture, to_codes
+from discoformer.models.mixture.mixed import MixedMixture, columns_of, to_codes
 from discoformer.models.mixture.mixed_em import Rows, e_step, settle
-from discoformer.models.mixture.sample import InMemory
+from discoformer.models.mixture.sample import FEW, MANY, InMemory
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.mixture.view_weights import view_weights
 
 __all__ = ["fit_mixed"]
 
-ROUNDS = 20  # of E- and M-steps after every look of the network
-_LOOKS = 2  # at a table with gaps
+_LOOKS = 2  # at a table with gaps: what the first finds, the second sees filled in
+_BLUR = 0.3  # spread of the noise on scores of categories, which have unit variance: clouds, not points
 
 
 @torch.no_grad()
@@ -39,22 +40,33 @@ def fit_mixed(
 ) -> Density:
     """The mixture of the views of rows (n, d + c), NaN where there is a gap; see `MixedMethod.fit_mixed`.
 
-    With ``margins`` there are two: the table as it is, and with its margins made normal.
+    With ``margins`` the table is seen as it is and with its margins made normal.
     """
     points = points.to(network.dtype)
     weights = None if weights is None else weights.to(points)
+    if len(points) > MANY:
+        points, weights = _few(points, weights)
     numbers = len(layout.periods)
     scaling = fit_scaling(points, weights, numbers)
     inside = scaling.normalize(points)
-    spreads = [float(torch.ones(()) * scaling.maps[j].scale) for j in range(numbers)]
-    periods = tuple(p / s for p, s in zip(layout.periods, spreads, strict=True))
-    views: list[Density] = [push(_look(network, inside, weights, layout.levels, periods), [scaling])]
-    if margins and numbers:
+    scales = [own.scale for own in scaling.maps.values() if isinstance(own, Scaling)]
+    periods = tuple(p / float(s) for p, s in zip(layout.periods, scales, strict=True))
+    look = _Looking(network, weights, layout.levels, periods)
+    views = [push(found, [scaling]) for found in look(inside)]
+    if margins and any(not period for period in periods):
         maps = _normal_margins(network, inside, weights, periods)
-        normal = _look(network, maps.normalize(inside), weights, layout.levels, periods)
-        views.append(push(normal, [scaling, maps]))
+        views += [push(found, [scaling, maps]) for found in look(maps.normalize(inside))]
     left_out = torch.stack([view.left_out(points, weights) for view in views], -1)
     return Blend(tuple(views), view_weights(left_out, weights).log())
+
+
+def _few(points: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
+    """`FEW` rows that stand for equal parts of a table, evenly in an order that their content gives."""
+    order = content_noise(points, 1).squeeze(-1).argsort()
+    share = torch.full_like(points[:, 0], 1 / len(points)) if weights is None else weights
+    middles = (torch.arange(FEW, device=points.device) + 0.5).to(share) / FEW
+    chosen = torch.searchsorted(share[order].cumsum(0).contiguous(), middles).clamp_max(len(points) - 1)
+    return points[order[chosen]], None
 
 
 def _normal_margins(
@@ -74,41 +86,50 @@ def _normal_margins(
     return ColumnMaps(maps, points.shape[-1])
 
 
-def _look(
-    network: UnifiedNetwork,
-    inside: Tensor,
-    weights: Tensor | None,
-    levels: tuple[int, ...],
-    periods: tuple[float, ...],
-) -> MixedMixture:
-    """The mixed mixture of one view (n, d + c)."""
-    numbers = len(periods)
-    points = inside[:, :numbers]
-    size = len(points) if weights is None else 1 / weights.square().sum()
-    often = torch.ones_like(inside[:, 0]) if weights is None else weights * size
-    rows = Rows(points, to_codes(inside[:, numbers:]), levels, often)
-    noise = content_noise(inside, 1 + inside.shape[-1]).to(inside)
-    mixture = first_guess(rows)
-    part = float((~points.isnan()).double().mean()) if numbers else 1.0
-    for _ in range(_LOOKS if bool(inside.isnan().any()) else 1):
-        complete, codes = fill(mixture, rows, noise)
-        start = _encode(network, complete, weights, part * size)
-        held = e_step(start, (), rows.complete(complete)).held
-        mixture = settle(start, held, complete, rows, periods, ROUNDS)
-    return mixture
+@dataclass(frozen=True)
+class _Looking:
+    """How a network looks at rows: the numbers alone, and with the categories beside them."""
 
+    network: UnifiedNetwork
+    weights: Tensor | None
+    levels: tuple[int, ...]
+    periods: tuple[float, ...]
 
-def _encode(
-    network: UnifiedNetwork, points: Tensor, weights: Tensor | None, total: float | Tensor
-) -> StudentMixture:
-    """What the network makes of complete points (n, d), which count as ``total`` rows, in their coordinates."""
-    frame, axes = network.place(points, weights)
-    sample = InMemory(
-        frame.normalize(points).unsqueeze(0),
-        None if weights is None else weights.unsqueeze(0),
-        total=points.new_tensor([[float(total)]]),
-    )
-    mixture: StudentMixture = network.core.digest(sample, axes=axes).map(lambda t: t.squeeze(0))
-    outside = mixture.transform(frame.inverse, frame.center)
-    assert mixture.evidence is not None
-    return replace(outside, evidence=replace(mixture.evidence, axes=None))
+    def __call__(self, inside: Tensor) -> list[MixedMixture]:
+        """The mixed mixtures of one view (n, d + c)."""
+        numbers = len(self.periods)
+        points, config = inside[:, :numbers], self.network.core.config
+        size = len(points) if self.weights is None else 1 / float(self.weights.square().sum())
+        often = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
+        rows = Rows(points, to_codes(inside[:, numbers:]), self.levels, often)
+        part = float((~inside.isnan()).double().mean())  # filled rows count less
+        noise = content_noise(inside, 1 + inside.shape[-1] + config.category_columns).to(inside)
+        sights = [None] * bool(numbers) + [config.category_columns] * any(n > 1 for n in self.levels)
+        found = [first_guess(rows)]
+        for looks in range(_LOOKS if bool(inside.isnan().any()) else 1, 0, -1):
+            complete, codes = fill(found[-1], rows, noise)
+            found = []
+            for columns in sights if looks == 1 else sights[-1:]:
+                seen = complete
+                if columns is not None:
+                    scores = category_scores(codes, self.levels, often, columns)
+                    blur = torch.special.ndtri(noise[:, noise.shape[-1] - scores.shape[-1] :])
+                    seen = torch.cat([complete, scores + _BLUR * blur], -1)
+                start = self._encode(seen, part * size)
+                held = e_step(start, (), rows.complete(seen)).held
+                start = replace(columns_of(start, range(numbers)), evidence=start.evidence)
+                found.append(settle(start, held, complete, rows, self.periods, config.mixed_rounds))
+        return found
+
+    def _encode(self, points: Tensor, total: float) -> StudentMixture:
+        """What the network makes of complete points (n, e), which count as ``total`` rows."""
+        frame, axes = self.network.place(points, self.weights)
+        sample = InMemory(
+            frame.normalize(points).unsqueeze(0),
+            None if self.weights is None else self.weights.unsqueeze(0),
+            total=points.new_tensor([[total]]),
+        )
+        mixture: StudentMixture = self.network.core.digest(sample, axes=axes).map(lambda t: t.squeeze(0))
+        outside = mixture.transform(frame.inverse, frame.center)
+        assert mixture.evidence is not None
+        return replace(outside, evidence=replace(mixture.evidence, axes=None))

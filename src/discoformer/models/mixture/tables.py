@@ -1,7 +1,7 @@
 """Tables of probabilities of categories, one per slot, shrunk towards the table of all rows.
 
-A slot that holds c rows, c_l of them of level l, has p_l = (c_l + a q_l) / (c + a): q is the table of all rows
-and a a number of pseudo-rows.  How many is what the slots themselves say: the a under which their counts
+A slot that holds c rows, c_l of them of level l, has p_l = (c_l + a q_l) / (c + a): q is the table of all
+rows and a a number of pseudo-rows.  How many is what the slots themselves say: the a under which their counts
 are likeliest, as draws from Dirichlet laws around q.  The table of all rows has one more row, spread evenly
 over the levels: a level that was never seen is rare, not impossible.
 """
@@ -79,7 +79,7 @@ def tally(codes: Tensor, held: Tensor, levels: int) -> Tally:
 
 
 def log_share(log_tables: tuple[Tensor, ...], codes: Tensor) -> Tensor:
-    """Sum over the columns of the log probabilities (..., M, m) of codes (..., m, c), -1 where there is a gap.
+    """Log probabilities (..., M, m) of codes (..., m, c), -1 where there is a gap, summed over the columns.
 
     A level that the table does not have is impossible.
     """
