@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,12 @@ from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
 from discoformer.cli.options import add_fit, add_input, fit_table, kinds_text, read_input, refuse_input
 from discoformer.cli.parser import command_parser
+from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, why
+from discoformer.columns.schema import Schema
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError, check_weights
-from discoformer.core.fields import Density, Field, PointDensity, as_point_density
+from discoformer.core.fields import Density
+from discoformer.data.batches import Batches, open_batches
 from discoformer.data.files import (
     Table,
     check_output,
@@ -30,19 +33,21 @@ from discoformer.data.files import (
     read_table,
     refuse_dependent,
     refuse_few_rows,
+    refuse_without_density,
 )
+from discoformer.data.numeric import used_schema
 from discoformer.data.peek import columns_to_stream
 from discoformer.data.style import style_of
 from discoformer.data.writer import output_writer
-from discoformer.methods import resolve
+from discoformer.methods import resolve, takes_kinds
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import ArraySource, Source
 from discoformer.scale.stream import Stream, StreamingMethod
 from discoformer.scale.survey import look
 from discoformer.views.pictures import check_picture
 from discoformer.views.plots import VIEWS, plot
-from discoformer.views.reasons import CommonScale, common_scale, odd_columns, without_rows
-from discoformer.views.terminal import cell_text, print_table
+from discoformer.views.reasons import common_scale
+from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
 
@@ -60,41 +65,7 @@ examples:
 _KERNEL = "kde-scott"  # what --bandwidth is a rule of
 CHUNK = 4096  # queries per step of the progress bar, for a table in memory
 LARGE = 2**28  # bytes of an npy or parquet file that is streamed rather than read into memory
-SHOWN_ROWS, SHOWN_COLUMNS = 3, 6
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is to be done: a field, where to read it, and what to call the answers.
-
-    Attributes
-    ----------
-    fitted : with a density
-    queries : where to answer
-    shape : rows and columns of the sample
-    columns : of the sample that are used
-    names : of the columns of the output
-    frame : the queries as they were read, columns that are not used included; None for numbers alone
-    scored : columns that have a score
-    table : the sample, if it is in memory
-    left_out : (n,), log density of every row of the sample under the fit without it, if that is asked for
-    common : what is to be added to log densities of rows that have not the same cells, to compare them
-    """
-
-    fitted: Fitted
-    queries: Source
-    shape: tuple[int, int]
-    columns: tuple[str, ...]
-    names: tuple[str, ...]
-    scored: list[int]
-    frame: Any = None
-    table: Table | None = None
-    left_out: NDArray[np.float64] | None = None
-    common: CommonScale | None = None
-
-    @property
-    def field(self) -> PointDensity:
-        return as_point_density(self.fitted.field)
+SHOWN_COLUMNS = 6
 
 
 def make_parser(name: str) -> argparse.ArgumentParser:
@@ -143,15 +114,17 @@ def run(args: argparse.Namespace) -> None:
     job = _streamed(args) if _is_streamed(args) else _in_memory(args)
     summary = Summary()
     with ExitStack() as moves:  # the table takes its place when the picture is there too
-        write = None
+        write, frames = None, iter(())
         if args.out:
+            frames = job.frames(CHUNK)
             style = style_of(None if job.table is None else job.table.raw, args.out.suffix.lower())
             write = moves.enter_context(output_writer(args.out, job.names, job.queries.rows or 0, style))
         for chunk, (log_density, score) in answers(job.field, job.queries):
             values, found = chunk.numpy(), log_density.numpy()
             part = slice(summary.count, summary.count + len(values))
             if write is not None:
-                write(_joined(job, values, part, np.column_stack([found, score.numpy()[:, job.scored]])))
+                answer = np.column_stack([found, score.numpy()[:, job.scored]])
+                write(_joined(next(frames, None), values, answer, job.names))
             seen = found if job.left_out is None else job.left_out[part]
             summary.add(values, found, seen, seen if job.common is None else seen + job.common(values))
         if args.plot:
@@ -169,19 +142,29 @@ def _in_memory(args: argparse.Namespace) -> Job:
     queries = context
     if args.queries is not None:
         queries = read_queries(args.queries, context, args.columns)
-    frame = None if queries.raw is None else queries.raw.frame
+    frames = None if queries.raw is None else FrameRows(queries.raw.frame)
     names = _result_names(context, queries) if args.out else ()
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     fitted = fit_table(context, model, args.bounds)
     left_out = None
     if queries is context and isinstance(fitted.field, Density):
         left_out = _left_out(fitted.field, context)
-    rows, dim = context.values.shape
+    return _job(fitted, context, queries, names, frames, left_out)
+
+
+def _job(
+    fitted: Fitted,
+    context: Table,
+    queries: Table,
+    names: tuple[str, ...],
+    rows: FrameRows | Batches | None,
+    left_out: NDArray[np.float64] | None = None,
+) -> Job:
     source = ArraySource(queries.values, step=CHUNK)
     source.show = True
-    job = Job(fitted, source, (rows, dim), context.names, names, _scored(context))
     common = common_scale(fitted.field, context.values, context.kinds)
-    return replace(job, frame=frame, table=context, left_out=left_out, common=common)
+    job = Job(fitted, source, context.values.shape, context.names, names, _scored(context), rows, context)
+    return replace(job, left_out=left_out, common=common)
 
 
 @torch.no_grad()
@@ -199,13 +182,13 @@ def _scored(table: Table) -> list[int]:
     return [j for j, kind in enumerate(table.kinds) if kind.kind != "category"]
 
 
-def _joined(job: Job, values: NDArray[np.float64], part: slice, answers: NDArray[np.float64]) -> Any:
-    """The columns of the queries, all that were read, beside the answers (k, 1 + d)."""
-    if job.frame is None:
+def _joined(
+    frame: Any, values: NDArray[np.float64], answers: NDArray[np.float64], names: Sequence[str]
+) -> Any:
+    """The columns of the queries (k, d), all that were read, beside the answers (k, 1 + d)."""
+    if frame is None:
         return np.column_stack([values, answers])
-    frame = job.frame.iloc[part]
-    found = zip(job.names[frame.shape[1] :], answers.T, strict=True)
-    return frame.assign(**dict(found))
+    return frame.assign(**dict(zip(names[frame.shape[1] :], answers.T, strict=True)))
 
 
 def _is_streamed(args: argparse.Namespace) -> bool:
@@ -215,11 +198,15 @@ def _is_streamed(args: argparse.Namespace) -> bool:
         return False
     if len(args.files) > 1:
         return False
-    if args.plot is None and args.bounds is None and isinstance(resolve(args.model).method, StreamingMethod):
+    if (
+        args.plot is None
+        and (args.bounds, args.weights) == (None, None)
+        and isinstance(resolve(args.model).method, StreamingMethod)
+    ):
         return True
     if args.file.is_dir():
         raise DataError(
-            f"{args.file}: a folder is streamed, which --plot, --bounds and {args.model} cannot be"
+            f"{args.file}: a folder is streamed, which --plot, --bounds, --weights and {args.model} cannot be"
         )
     return False
 
@@ -228,7 +215,25 @@ def _is_large(path: Path) -> bool:
     return path.suffix.lower() in (".npy", ".parquet") and path.stat().st_size >= LARGE
 
 
+def _in_batches(args: argparse.Namespace, batches: Batches, schema: Schema) -> Job:
+    """Numbers are read a batch at a time; what else the file holds is never in memory as a whole."""
+    context = batches.read(schema)
+    refuse_without_density(args.file, context, drop_dependent=args.drop_dependent)
+    queries, rows = context, batches
+    if args.queries is not None:
+        queries = read_queries(args.queries, context, args.columns)
+        rows = None if queries.raw is None else FrameRows(queries.raw.frame)
+    scored = [context.names[j] for j in _scored(context)]
+    columns = queries.names if rows is None else rows.names
+    names = _with_answers(columns, scored) if args.out else ()
+    return _job(fit_table(context, args.model, args.bounds), context, queries, names, rows)
+
+
 def _streamed(args: argparse.Namespace) -> Job:
+    if takes_kinds(resolve(args.model)) and (batches := open_batches(args.file)) is not None:
+        schema = used_schema(batches.first(), args.columns, args.types, args.exclude, plain=False)
+        if schema != schema.plain():
+            return _in_batches(args, batches, schema)
     chosen = args.columns or columns_to_stream(args.file, args.types, args.exclude)
     sample = _open(args.file, chosen)
     columns = sample.names or tuple(f"x{j}" for j in range(sample.dim))
@@ -261,47 +266,6 @@ def _bandwidth(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-class Summary:
-    """Mean log density, and the rows that are most typical and most unusual, of chunks in order."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0.0
-        self.rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # the most typical first, both ends
-        self.rank: NDArray[np.float64] = np.empty(0)
-        self.shown: NDArray[np.float64] = np.empty(0)
-        self.values: NDArray[np.float64] = np.empty((0, 0))
-
-    def add(
-        self,
-        values: NDArray[np.float64],
-        log_density: NDArray[np.float64],
-        shown: NDArray[np.float64],
-        rank: NDArray[np.float64],
-    ) -> None:
-        """Take in a chunk of points (k, d) with their log densities (k,), what to show and to rank them by."""
-        rows = np.concatenate([self.rows, self.count + np.arange(len(values))])
-        ranks, seen = np.concatenate([self.rank, rank]), np.concatenate([self.shown, shown])
-        points = np.concatenate([self.values, values]) if self.count else values
-        order = np.lexsort((rows, -ranks))
-        if len(order) > 2 * SHOWN_ROWS:
-            order = np.concatenate([order[:SHOWN_ROWS], order[-SHOWN_ROWS:]])
-        self.rows, self.rank, self.shown = rows[order], ranks[order], seen[order]
-        self.values = points[order]
-        self.count += len(values)
-        self.total += float(log_density.sum())
-
-    @property
-    def mean(self) -> float:
-        """Mean log density."""
-        return self.total / self.count
-
-    @property
-    def unusual(self) -> NDArray[np.int64]:
-        """Places of the most unusual rows among those that were kept, the most unusual first."""
-        return np.arange(len(self.rows))[::-1][:SHOWN_ROWS]
 
 
 def _result_names(context: Table, queries: Table) -> tuple[str, ...]:
@@ -337,7 +301,7 @@ def _print_json(args: argparse.Namespace, job: Job, summary: Summary) -> None:
         "mean_log_density": summary.mean if np.isfinite(summary.mean) else None,
         "unusual": [
             {"row": int(summary.rows[place]), "columns": columns}
-            for place, columns in zip(summary.unusual, _why(job, summary), strict=True)
+            for place, columns in zip(summary.unusual, why(job, summary), strict=True)
         ],
         "out": str(args.out) if args.out else None,
         "plot": str(args.plot) if args.plot else None,
@@ -361,8 +325,8 @@ def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None
         by = "" if job.left_out is None else ", each by the fit without it"
         print(f"\nthe {len(summary.unusual)} most unusual ones{by}, and the columns that make them so:")
         rows = []
-        for place, columns in zip(summary.unusual, _why(job, summary), strict=True):
-            cells = _shown(job, summary, place)
+        for place, columns in zip(summary.unusual, why(job, summary), strict=True):
+            cells = shown_cells(job, summary, place)
             rows.append([*_head(summary, place), ", ".join(f"{name} {cells[name]}" for name in columns)])
         print_table(["row", "log_density", "because of"], rows)
     for path in filter(None, (args.out, args.plot)):
@@ -374,23 +338,4 @@ def _head(summary: Summary, place: int) -> list[str]:
 
 
 def _cells(job: Job, summary: Summary, place: int) -> list[str]:
-    return list(_shown(job, summary, place).values())[:SHOWN_COLUMNS]
-
-
-def _shown(job: Job, summary: Summary, place: int) -> dict[str, str]:
-    """The cells of a row, by column, as it was read."""
-    if job.frame is None or not set(job.columns) <= set(job.frame.columns):
-        return dict(zip(job.columns, map(cell_text, summary.values[place].tolist()), strict=True))
-    row = job.frame.iloc[int(summary.rows[place])]
-    return {name: cell_text(row[name]) for name in job.columns}
-
-
-def _why(job: Job, summary: Summary) -> list[list[str]]:
-    """Names of the columns that make the most unusual rows so; none if the model cannot tell."""
-    rows = summary.values[summary.unusual]
-    density: Field | None = job.field
-    if job.left_out is not None and job.table is not None and job.table.weights is None:
-        density = without_rows(job.fitted, job.table.values, summary.rows[summary.unusual]) or density
-    if not isinstance(density, Density):
-        return [[] for _ in rows]
-    return [[job.columns[j] for j in columns] for columns in odd_columns(density, rows)]
+    return list(shown_cells(job, summary, place).values())[:SHOWN_COLUMNS]

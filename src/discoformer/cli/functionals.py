@@ -21,7 +21,7 @@ from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.core.fields import as_density
 from discoformer.data.files import read_queries, refuse_without_density
-from discoformer.data.numeric import numeric_table, same_labels
+from discoformer.data.numeric import numeric_table
 from discoformer.data.reading import read_raw
 from discoformer.data.table import RawTable, Table
 from discoformer.functionals import (
@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> None:
     tables = [read_input(args)]
     if files == 2:
         raw = read_raw(args.second)
-        tables = [same_labels(tables[0], raw) if raw.named else tables[0]]
+        if raw.named and tables[0].schema is not None:
+            tables = [replace(tables[0], schema=tables[0].schema.with_labels(raw.frame))]
         tables[1:] = [read_queries(raw, tables[0], args.columns)]
         refuse_without_density(args.second, tables[1], drop_dependent=args.drop_dependent)
         tables[1] = replace(tables[1], schema=tables[0].schema, weights=_weights(raw, args.weights))

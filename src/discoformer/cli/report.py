@@ -91,7 +91,9 @@ def _as_numbers(table: Table, kept: list[int], args: argparse.Namespace) -> Tabl
     A median of draws from the density of all columns, categories included, makes no row look odd.
     """
     if not kept:
-        raise DataError(f"{args.file}: no column of numbers, which a page is about: see `discoformer describe`")
+        raise DataError(
+            f"{args.file}: no column of numbers, which a page is about: see `discoformer describe`"
+        )
     if table.schema is None or set(table.kinds) == {CONTINUOUS} and not np.isnan(table.values).any():
         return table
     values = table.values
@@ -101,7 +103,9 @@ def _as_numbers(table: Table, kept: list[int], args: argparse.Namespace) -> Tabl
         values = np.median(draw_gaps(density, values, DRAWS), 0)
         which = [f"{show_cell(table.names[j])} ({int(gaps[:, j].sum())})" for j in kept if gaps[:, j].any()]
         if which:
-            warnings.warn(f"gaps filled by what the rest of the row suggests: {', '.join(which)}", stacklevel=2)
+            warnings.warn(
+                f"gaps filled by what the rest of the row suggests: {', '.join(which)}", stacklevel=2
+            )
     left_out = [
         replace(column, use="left out") if column.use == "code" else column for column in table.schema
     ]

@@ -79,6 +79,19 @@ class Schema:
         """Where the values leave no doubt that the used columns end."""
         return [c.bounds if c.use == "number" else FREE for c in self.used]
 
+    def with_labels(self, frame: pd.DataFrame) -> Schema:
+        """The schema with the labels that its categories have in another frame, after its own."""
+        columns = []
+        for column in self.columns:
+            if column.use == "code" and column.name in frame.columns:
+                known = set(column.categories)
+                there = frame[column.name].dropna().unique().tolist()
+                column = replace(
+                    column, categories=(*column.categories, *(x for x in there if x not in known))
+                )
+            columns.append(column)
+        return Schema(tuple(columns))
+
     def plain(self) -> Schema:
         """What a density of nothing but numbers uses: no categories, no masses, no bounds of its own.
 

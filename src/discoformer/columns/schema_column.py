@@ -127,7 +127,9 @@ class ColumnSchema:
         if self.use == "number" and self.atoms:
             words.append("at " + ", ".join(f"{atom:g}" for atom in self.atoms))
         if self.use == "number" and self.bounds != FREE:
-            inside = f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else f"from {self.low:g}"
+            inside = (
+                f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else f"from {self.low:g}"
+            )
             words.append(inside)
         return " ".join(words)
 

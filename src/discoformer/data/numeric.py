@@ -18,7 +18,7 @@ from discoformer.data.table import RawTable, Table, all_names
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_finite", "numeric_table", "query_table", "same_labels", "used_schema"]
+__all__ = ["check_finite", "numeric_table", "query_table", "used_schema"]
 
 _ADVICE = "turn it into numbers or leave it out with --columns"
 
@@ -95,20 +95,6 @@ def query_table(raw: RawTable, context: Table) -> Table:
     table = Table(np.column_stack(columns), context.names, raw.named, context.schema, raw)
     check_finite(table, raw.how.file, gaps=not plain)
     return table
-
-
-def same_labels(table: Table, other: RawTable) -> Table:
-    """The table with the labels that its categories have in another one, after its own."""
-    if table.schema is None:
-        return table
-    columns = []
-    for column in table.schema:
-        if column.use == "code" and column.name in other.frame.columns:
-            there = other.frame[column.name].dropna().unique().tolist()
-            new = [label for label in there if label not in column.categories]
-            column = replace(column, categories=(*column.categories, *new))
-        columns.append(column)
-    return replace(table, schema=Schema(tuple(columns)))
 
 
 def _names(schema: Schema) -> tuple[str, ...]:
