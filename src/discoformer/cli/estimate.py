@@ -64,7 +64,8 @@ examples:
 
 _KERNEL = "kde-scott"  # what --bandwidth is a rule of
 CHUNK = 4096  # queries per step of the progress bar, for a table in memory
-LARGE = 2**28  # bytes of an npy or parquet file that is streamed rather than read into memory
+LARGE = 2**28  # bytes of a file that is streamed rather than read into memory
+CELL = 32  # bytes of a cell of a parquet file in memory, or so
 SHOWN_COLUMNS = 6
 
 
@@ -171,10 +172,9 @@ def _job(
 def _left_out(density: Density, table: Table) -> NDArray[np.float64]:
     rows = torch.from_numpy(table.values)
     weights = None if table.weights is None else check_weights(table.weights, rows)
-    found = np.empty(len(rows))
-    there = ~np.isnan(table.values).all(1)  # a row that says nothing is not in the sample
+    found = np.zeros(len(rows))
+    there = np.flatnonzero(~np.isnan(table.values).all(1))  # a row that says nothing is not in the sample
     found[there] = density.left_out(rows[there], None if weights is None else weights[there]).numpy()
-    found[~there] = 0.0
     return found
 
 
@@ -198,11 +198,8 @@ def _is_streamed(args: argparse.Namespace) -> bool:
         return False
     if len(args.files) > 1:
         return False
-    if (
-        args.plot is None
-        and (args.bounds, args.weights) == (None, None)
-        and isinstance(resolve(args.model).method, StreamingMethod)
-    ):
+    plain = args.plot is None and args.bounds is None and args.weights is None
+    if plain and isinstance(resolve(args.model).method, StreamingMethod):
         return True
     if args.file.is_dir():
         raise DataError(
@@ -212,6 +209,8 @@ def _is_streamed(args: argparse.Namespace) -> bool:
 
 
 def _is_large(path: Path) -> bool:
+    if path.suffix.lower() == ".parquet" and (batches := open_batches(path)) is not None:
+        return batches.cells * CELL >= LARGE
     return path.suffix.lower() in (".npy", ".parquet") and path.stat().st_size >= LARGE
 
 
@@ -219,7 +218,8 @@ def _in_batches(args: argparse.Namespace, batches: Batches, schema: Schema) -> J
     """Numbers are read a batch at a time; what else the file holds is never in memory as a whole."""
     context = batches.read(schema)
     refuse_without_density(args.file, context, drop_dependent=args.drop_dependent)
-    queries, rows = context, batches
+    queries = context
+    rows: FrameRows | Batches | None = batches
     if args.queries is not None:
         queries = read_queries(args.queries, context, args.columns)
         rows = None if queries.raw is None else FrameRows(queries.raw.frame)
@@ -318,7 +318,7 @@ def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None
     if job.table is not None and (text := kinds_text(job.table)):
         print(text)
     if not args.out:
-        typical = np.arange(len(summary.rows))[:SHOWN_ROWS]
+        typical = summary.typical
         print(f"\nthe {len(typical)} most typical rows, from 0:")
         rows = [[*_head(summary, place), *_cells(job, summary, place)] for place in typical]
         print_table(["row", "log_density", *job.columns[:SHOWN_COLUMNS]], rows)

@@ -95,7 +95,7 @@ class Summary:
         shown: NDArray[np.float64],
         rank: NDArray[np.float64],
     ) -> None:
-        """Take in a chunk of points (k, d) with their log densities (k,), what to show and to rank them by."""
+        """Take in a chunk of points (k, d): their log densities (k,), what to show and to rank them by."""
         rows = np.concatenate([self.rows, self.count + np.arange(len(values))])
         ranks, seen = np.concatenate([self.rank, rank]), np.concatenate([self.shown, shown])
         points = np.concatenate([self.values, values]) if self.count else values
@@ -111,6 +111,11 @@ class Summary:
     def mean(self) -> float:
         """Mean log density."""
         return self.total / self.count
+
+    @property
+    def typical(self) -> NDArray[np.int64]:
+        """Places of the most typical rows among those that were kept."""
+        return np.arange(len(self.rows))[:SHOWN_ROWS]
 
     @property
     def unusual(self) -> NDArray[np.int64]:

@@ -59,6 +59,13 @@ class Batches:
             raise DataError(f"{path}: no rows")
 
     @property
+    def cells(self) -> int:
+        """Rows times columns."""
+        import pyarrow.parquet as pq
+
+        return self.rows * len(pq.ParquetFile(self.files[0]).schema_arrow.names)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self.first().names
