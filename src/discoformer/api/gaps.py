@@ -31,16 +31,16 @@ def draw_gaps(
     there = ~np.isnan(values)
     patterns, which = np.unique(there, axis=0, return_inverse=True)
     for place, pattern in enumerate(patterns):
-        known, gaps = np.flatnonzero(pattern).tolist(), np.flatnonzero(~pattern).tolist()
+        known, gaps = np.flatnonzero(pattern), np.flatnonzero(~pattern)
         rows = np.flatnonzero(which.ravel() == place)
-        if not gaps:
+        if not len(gaps):
             continue
-        if not known:
+        if not len(known):
             drawn = density.sample(draws * len(rows), generator).numpy()
             filled[:, rows] = drawn.reshape(draws, len(rows), -1)
             continue
         for part in np.array_split(rows, -(-len(rows) // _ROWS)):
-            given = density.conditional(known, torch.from_numpy(values[np.ix_(part, known)]))
-            drawn = given.sample(draws, generator)  # (k, draws, gaps)
-            filled[np.ix_(range(draws), part, gaps)] = drawn.transpose(0, 1).numpy()
+            given = density.conditional(known.tolist(), torch.from_numpy(values[np.ix_(part, known)]))
+            found = given.sample(draws, generator).numpy()  # (k, draws, gaps)
+            filled[:, part[:, None], gaps] = found.swapaxes(0, 1)
     return filled

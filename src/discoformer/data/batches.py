@@ -63,7 +63,7 @@ class Batches:
         """Rows times columns."""
         import pyarrow.parquet as pq
 
-        return self.rows * len(pq.ParquetFile(self.files[0]).schema_arrow.names)
+        return int(self.rows) * len(pq.ParquetFile(self.files[0]).schema_arrow.names)
 
     @property
     def names(self) -> tuple[str, ...]:
