@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -354,12 +355,12 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, fitted: Fitted, holder: type, sample: Tensor | None = None, weights: Any = None) -> None:
         """What a fit leaves behind: numbers, and what the answers are to be held in."""
-        self.field_, self._fitted, self._holder = fitted.field, fitted, holder
-        carried = set(fitted.field.support)
-        self.support_ = np.isin(np.arange(fitted.field.dim), list(carried))
+        self.field_, self._bounds, self._kinds = fitted.field, fitted.bounds, fitted.kinds
+        self._holder = holder
+        carried = fitted.field.support
+        self.support_ = np.isin(np.arange(fitted.field.dim), carried)
         if self._frame is not None:
-            labels = [label for j, label in enumerate(self._frame.labels) if j in carried]
-            self.schema_ = self._frame.schema
+            self.schema_, labels = self._frame.schema, [self._frame.labels[j] for j in carried]
             self.support_ = np.array([column.name in labels for column in self.schema_])
         elif hasattr(self, "schema_"):
             del self.schema_
@@ -418,7 +419,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # gaps; a model that cannot take them says so
+        with suppress(DataError):  # a model that there is not says so when it is fitted
+            tags.input_tags.allow_nan = takes_kinds(choose(self.model, self.axes))
         return tags
 
     def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
@@ -428,7 +430,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_
-        return self._sample[..., self.field_.support], self._fitted.refit()
+        fitted = Fitted(self.field_, choose(self.model, self.axes), self._bounds, self._kinds)
+        return self._sample[..., self.field_.support], fitted.refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
@@ -436,12 +439,12 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
         """A fitted estimator for a field of some of the columns."""
-        bounds = [self._fitted.bounds[c] for c in columns]
-        kinds = None if self._fitted.kinds is None else [self._fitted.kinds[c] for c in columns]
+        bounds = [self._bounds[c] for c in columns]
+        kinds = None if self._kinds is None else [self._kinds[c] for c in columns]
         result = DiScoFormer(model=self.model, types=self.types, bounds=bounds)
         result.n_features_in_ = len(columns)
         if hasattr(self, "feature_names_in_"):
             result.feature_names_in_ = np.array([self._labels[c] for c in columns], dtype=object)
         result._frame = None if self._frame is None else self._frame.select(columns)
-        result._keep(Fitted(field, self._fitted.resolved, bounds, kinds), self._holder)
+        result._keep(Fitted(field, choose(self.model, self.axes), bounds, kinds), self._holder)
         return result

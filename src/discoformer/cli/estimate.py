@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from discoformer.baselines.kde import KDE
 from discoformer.cli.options import add_fit, add_input, fit_table, kinds_text, read_input, refuse_input
 from discoformer.cli.parser import command_parser
 from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, why
-from discoformer.columns.schema import Schema
+from discoformer.columns.schema import Schema, infer_schema
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError, check_weights
 from discoformer.core.fields import Density
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> None:
             if write is not None:
                 answer = np.column_stack([found, score.numpy()[:, job.scored]])
                 write(_joined(next(frames, None), values, answer, job.names))
-            seen = found if job.left_out is None else job.left_out[part]
+            seen = found if job.left_out is None else job.left_out(values, part)
             summary.add(values, found, seen, seen if job.common is None else seen + job.common(values))
         if args.plot:
             assert job.table is not None
@@ -143,14 +143,15 @@ def _in_memory(args: argparse.Namespace) -> Job:
     queries = context
     if args.queries is not None:
         queries = read_queries(args.queries, context, args.columns)
-    frames = None if queries.raw is None else FrameRows(queries.raw.frame)
-    names = _result_names(context, queries) if args.out else ()
+    rows = None if queries.raw is None or _is_npy(args.out) else FrameRows(queries.raw.frame)
+    names = _result_names(context, queries if rows is None else rows) if args.out else ()
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     fitted = fit_table(context, model, args.bounds)
-    left_out = None
-    if queries is context and isinstance(fitted.field, Density):
-        left_out = _left_out(fitted.field, context)
-    return _job(fitted, context, queries, names, frames, left_out)
+    job = _job(fitted, context, queries, names, rows)
+    if queries is not context or not isinstance(fitted.field, Density):
+        return job
+    left_out = _left_out(fitted.field, context)
+    return replace(job, left_out=lambda _, part: left_out[part])
 
 
 def _job(
@@ -159,13 +160,25 @@ def _job(
     queries: Table,
     names: tuple[str, ...],
     rows: FrameRows | Batches | None,
-    left_out: NDArray[np.float64] | None = None,
 ) -> Job:
     source = ArraySource(queries.values, step=CHUNK)
     source.show = True
     common = common_scale(fitted.field, context.values, context.kinds)
     job = Job(fitted, source, context.values.shape, context.names, names, _scored(context), rows, context)
-    return replace(job, left_out=left_out, common=common)
+    return replace(job, common=common)
+
+
+def _by_chunk(fitted: Fitted) -> Callable[[NDArray[np.float64], slice], NDArray[np.float64]] | None:
+    """`Density.left_out` of rows of the sample that come in chunks."""
+    field = fitted.field
+    if not isinstance(field, Density):
+        return None
+
+    def left_out(values: NDArray[np.float64], _: slice) -> NDArray[np.float64]:
+        with torch.no_grad():
+            return field.left_out(torch.from_numpy(values)).numpy()
+
+    return left_out
 
 
 @torch.no_grad()
@@ -223,16 +236,19 @@ def _in_batches(args: argparse.Namespace, batches: Batches, schema: Schema) -> J
     if args.queries is not None:
         queries = read_queries(args.queries, context, args.columns)
         rows = None if queries.raw is None else FrameRows(queries.raw.frame)
-    scored = [context.names[j] for j in _scored(context)]
-    columns = queries.names if rows is None else rows.names
-    names = _with_answers(columns, scored) if args.out else ()
-    return _job(fit_table(context, args.model, args.bounds), context, queries, names, rows)
+    rows = None if _is_npy(args.out) else rows
+    names = _result_names(context, queries if rows is None else rows) if args.out else ()
+    fitted = fit_table(context, args.model, args.bounds)
+    job = _job(fitted, context, queries, names, rows)
+    return replace(job, left_out=_by_chunk(fitted) if queries is context else None)
 
 
 def _streamed(args: argparse.Namespace) -> Job:
     if takes_kinds(resolve(args.model)) and (batches := open_batches(args.file)) is not None:
-        schema = used_schema(batches.first(), args.columns, args.types, args.exclude, plain=False)
-        if schema != schema.plain():
+        first = batches.first()
+        schema = infer_schema(first.frame, args.types, args.exclude, args.columns)
+        if schema != schema.plain() or any(column.gaps for column in schema.used):
+            schema = used_schema(first, args.columns, args.types, args.exclude, plain=False)
             return _in_batches(args, batches, schema)
     chosen = args.columns or columns_to_stream(args.file, args.types, args.exclude)
     sample = _open(args.file, chosen)
@@ -249,7 +265,8 @@ def _streamed(args: argparse.Namespace) -> Job:
     if queries is not sample:
         look(queries, str(args.queries))
     fitted = fit_stream(stream, args.model, names=columns)
-    return Job(fitted, queries, (stream.rows, sample.dim), columns, names, list(range(sample.dim)))
+    job = Job(fitted, queries, (stream.rows, sample.dim), columns, names, list(range(sample.dim)))
+    return replace(job, left_out=_by_chunk(fitted) if queries is sample else None)
 
 
 def _open(path: Path, columns: Sequence[str] | None) -> Source:
@@ -268,9 +285,13 @@ def _bandwidth(text: str) -> float | str:
         return text
 
 
-def _result_names(context: Table, queries: Table) -> tuple[str, ...]:
-    scored = [context.names[j] for j in _scored(context)]
-    return _with_answers(queries.names if queries.raw is None else queries.raw.names, scored)
+def _is_npy(out: Path | None) -> bool:
+    """Whether the output has room for numbers alone."""
+    return out is not None and out.suffix.lower() == ".npy"
+
+
+def _result_names(context: Table, queries: Table | FrameRows | Batches) -> tuple[str, ...]:
+    return _with_answers(queries.names, [context.names[j] for j in _scored(context)])
 
 
 def _with_answers(columns: Sequence[str], scored: Sequence[str]) -> tuple[str, ...]:

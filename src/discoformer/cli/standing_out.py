@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class Job:
     scored : columns that have a score
     rows : the queries as they were read, columns that are not used included; None for numbers alone
     table : the sample, if it is in memory
-    left_out : (n,), log density of every row of the sample under the fit without it, if that is asked for
+    left_out : log density of rows of the sample under the fit without each, from a chunk and its place
     common : what is to be added to log densities of rows that have not the same cells, to compare them
     """
 
@@ -65,7 +65,7 @@ class Job:
     scored: list[int]
     rows: FrameRows | Batches | None = None
     table: Table | None = None
-    left_out: NDArray[np.float64] | None = None
+    left_out: Callable[[NDArray[np.float64], slice], NDArray[np.float64]] | None = None
     common: CommonScale | None = None
 
     @property

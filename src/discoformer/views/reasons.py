@@ -94,7 +94,8 @@ def odd_columns(density: Density, rows: NDArray[np.float64], seed: int = 0) -> l
     assert isinstance(part, Density)
     draws = part.sample(_DRAWS, torch.Generator().manual_seed(seed)).cpu().numpy()
     usual = np.median(surprises(part, draws), axis=0)
-    excess = surprises(part, rows[:, columns]) - usual
+    with np.errstate(invalid="ignore"):  # rows without any density: all columns are as odd
+        excess = np.nan_to_num(surprises(part, rows[:, columns]) - usual)
     found = []
     for row in excess:
         order = np.argsort(-row, kind="stable")[:_MOST]
