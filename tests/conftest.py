@@ -9,36 +9,35 @@ import torch
 
 from discoformer.data.files import Table, write_table
 from discoformer.models import registry
-from discoformer.models.mixture import sample, stack, streamed
+from discoformer.models.mixture import sample, streamed, views
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.scale import ranks, source
 
-CORE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 8}
+CORE = {"kind": "unified", "layers": 2, "width": 16, "heads": 2, "slots": 8}
 
 
-def save_random(folder: Path, frame: str, *, axis: bool) -> Path:
+def save_random(folder: Path, seed: int) -> Path:
     """A mixture network whose decisions are random, so that every path of its arithmetic matters."""
-    core = {**CORE, "axis": axis}
     with torch.random.fork_rng():
-        torch.manual_seed(0)
-        network = build_network(core, frame)
+        torch.manual_seed(seed)
+        network = build_network(CORE, "whiten")
         for layer in network.core.layers:
             torch.nn.init.normal_(layer.decide.weight, std=0.3)
-    path = folder / f"{frame}.safetensors"
-    save_model(network, Card(core, frame, dims=(1, 64), sizes=(2, 10_000)), path)
+    path = folder / f"whiten-{seed}.safetensors"
+    save_model(network, Card(CORE, "whiten", dims=(1, 64), sizes=(2, 10_000), record={"seed": seed}), path)
     return path
 
 
 @pytest.fixture(scope="session")
 def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a small random mixture network that whitens."""
-    return save_random(tmp_path_factory.mktemp("weights"), "whiten", axis=False)
+    """Weights of a small random mixture network."""
+    return save_random(tmp_path_factory.mktemp("weights"), 0)
 
 
 @pytest.fixture(scope="session")
-def axis_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a small random mixture network that standardizes."""
-    return save_random(tmp_path_factory.mktemp("weights"), "standardize", axis=True)
+def other_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights of another one."""
+    return save_random(tmp_path_factory.mktemp("weights"), 1)
 
 
 @pytest.fixture
@@ -51,10 +50,9 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples of a few thousand rows are large: a part of them decides."""
-    for module in (sample, streamed):
+    for module in (sample, streamed, views):
         monkeypatch.setattr(module, "MANY", 1000)
-    for module, name in ((sample, "FEW"), (streamed, "FEW"), (stack, "_DECIDE")):
-        monkeypatch.setattr(module, name, 600)
+        monkeypatch.setattr(module, "FEW", 600)
 
 
 @pytest.fixture

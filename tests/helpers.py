@@ -26,9 +26,8 @@ from discoformer.functionals import (
     relative_fisher_information,
 )
 from discoformer.models.attention.core import AttentionConfig, AttentionCore
-from discoformer.models.mixture.core import MixtureConfig, MixtureCore
-from discoformer.models.mixture.network import MixtureNetwork
-from discoformer.models.mixture.stack import Stack
+from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 from discoformer.models.registry import build_network, load_model
 from discoformer.priors import (
@@ -171,18 +170,15 @@ def choose(value: Any, index: int) -> Any:
 # -- networks ---------------------------------------------------------------------------------
 
 
-def mixture_network(axis: bool = False, *, seed: int = 0, **values: int) -> MixtureNetwork:
+def mixture_network(axes: bool = False, *, seed: int = 0, **values: int) -> UnifiedNetwork:
     """A small core whose decisions are random, so that every path of the arithmetic matters."""
     torch.manual_seed(seed)
-    config = MixtureConfig(**{"layers": 3, "width": 16, "heads": 2, "slots": 8, **values}, axis=axis)
-    core = MixtureCore(config)
+    core = UnifiedCore(
+        UnifiedConfig(**{"layers": 3, "width": 16, "heads": 2, "slots": 8, "loops": 1, **values})
+    )
     for layer in core.layers:
         torch.nn.init.normal_(layer.decide.weight, std=0.3)
-    return MixtureNetwork(core, "standardize" if axis else "whiten").to(F64).requires_grad_(False)
-
-
-def stack_of(model_path: Path, axis_path: Path) -> Stack:
-    return Stack([load_model(path) for path in (model_path, axis_path)])  # type: ignore[list-item]
+    return UnifiedNetwork(core, axes=axes).to(F64).requires_grad_(False).eval()
 
 
 def attention_core(lift: bool = False, dim: int = 2) -> AttentionCore:

@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 
 def test_range_is_warned_of_once_per_fit(tmp_path: Path) -> None:
-    core = {"kind": "mixture", "layers": 1, "width": 16, "heads": 2, "slots": 4}
+    core = {"kind": "unified", "layers": 1, "width": 16, "heads": 2, "slots": 4}
     path = tmp_path / "w.safetensors"
     card = Card(core, "whiten", dims=(1, 2), sizes=(64, 256))
     save_model(build_network(core, "whiten"), card, path)
@@ -61,7 +61,7 @@ def test_every_name_is_in_the_help_and_in_the_refusal_of_another() -> None:
 
 
 def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
-    core = {"kind": "mixture", "layers": 1, "width": 16, "heads": 2, "slots": 4}
+    core = {"kind": "unified", "layers": 1, "width": 16, "heads": 2, "slots": 4}
     path, card = tmp_path / "w.safetensors", Card(core, "whiten", dims=(1, 2), sizes=(2, 256))
     save_model(build_network(core, "whiten"), card, path)
     first = resolve(path).method

@@ -43,7 +43,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def axis_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Weights of a small random mixture network that standardizes."""
     return save_mixture(tmp_path_factory.mktemp("weights"), "standardize", axis=True)
 

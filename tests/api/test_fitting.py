@@ -65,7 +65,7 @@ def test_a_pickled_fit_is_small_and_holds_no_network() -> None:
     assert copy.entropy() == est.entropy()  # the name of the model is enough to fit again
 
 
-@pytest.mark.parametrize("model", ["network", "mixture", "kde-scott", "gmm-diag"])
+@pytest.mark.parametrize("model", ["network", "default", "kde-scott", "gmm-diag"])
 @pytest.mark.parametrize("bounds", [None, (-9, 9)])
 def test_fits_of_every_density_are_small(model: str, bounds: Any, model_path: Path) -> None:
     table = np.column_stack([POINTS, np.ones(80)])
@@ -75,7 +75,7 @@ def test_fits_of_every_density_are_small(model: str, bounds: Any, model_path: Pa
     np.testing.assert_array_equal(pickle.loads(data).score(table[:5]), est.field_.score(table[:5]))
 
 
-@pytest.mark.parametrize("model", ["default", "mixture", "attention-d2", *PLAIN])
+@pytest.mark.parametrize("model", ["default", "attention-d2", *PLAIN])
 def test_a_fit_is_printed_in_three_lines(model: str) -> None:
     field = fit_quietly(DiScoFormer(model=model), np.column_stack([POINTS, np.ones(80)])).field_
     assert isinstance(field, PushedField)

@@ -58,7 +58,7 @@ def test_every_kernel_with_every_oracle(
 
 @pytest.mark.parametrize(
     ("oracle", "particles", "expected"),
-    [("mixture", 210, "mixture, calibrated"), ("mixture", 209, "mixture"), ("kde-scott", 210, "kde-scott")],
+    [("default", 210, "default, calibrated"), ("default", 209, "default"), ("kde-scott", 210, "kde-scott")],
 )
 def test_networks_are_calibrated_if_it_pays(
     oracle: str, particles: int, expected: str, capsys: pytest.CaptureFixture[str]

@@ -22,7 +22,7 @@ def test_models_command_prints_a_row_or_a_card_per_model(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     size = sum(p.numel() for p in load_model("one").parameters())
     assert lines[0][:4] == ["model", "core", "frame", "parameters"]
-    assert ["one", "mixture", "whiten", f"{size / 1e6:.2f}M", "1-64", "2-10000", "None"] in lines
+    assert ["one", "unified", "whiten", f"{size / 1e6:.2f}M", "1-64", "2-10000", "None"] in lines
     assert any(line[:2] == ["both", "stack"] for line in lines)
     assert main(["models", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["both"]["core"]["members"] == ["one", "one"]

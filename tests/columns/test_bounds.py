@@ -15,7 +15,7 @@ from discoformer.columns.fitting import FitRecipe
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Method
 from discoformer.core.pushforward import Pushforward
-from discoformer.core.transforms import ColumnMaps
+from discoformer.core.transforms import At, ColumnMaps
 from discoformer.models.registry import load_model
 
 F64 = torch.float64
@@ -217,5 +217,6 @@ def test_columns_without_bounds_are_left_alone() -> None:
     assert not maps.maps
     assert torch.equal(maps.normalize(points), points)
     log_density, score = torch.randn(4, dtype=F64), torch.randn(4, 3, dtype=F64)
-    outside = maps.estimate_outside(points, Estimate(log_density, score), torch.ones(3, dtype=torch.bool))
+    at = At(points, points, torch.ones(3, dtype=torch.bool))
+    outside = maps.estimate_outside(at, Estimate(log_density, score))
     assert torch.equal(outside.log_density, log_density) and torch.equal(outside.score, score)

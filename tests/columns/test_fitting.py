@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from helpers import fit_quietly
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,10 +16,9 @@ from discoformer import KDE, DiScoFormer, RangeWarning, SupportWarning
 from discoformer.columns.bounds import FREE
 from discoformer.columns.fitting import FitRecipe
 from discoformer.core.checks import DataError
-from discoformer.methods import resolve
-from discoformer.models.mixture.network import MixtureNetwork
-from discoformer.models.mixture.stack import Stack
-from discoformer.models.registry import load_model
+from discoformer.core.fields import Method
+from discoformer.methods import resolve, without_axes
+from discoformer.models.registry import load_network
 
 RNG = np.random.default_rng(0)
 
@@ -64,9 +64,9 @@ def test_messages_number_columns_as_the_table_does_whatever_was_left_out_before(
 
 @pytest.mark.parametrize("rows", [2, 3, 5])
 @pytest.mark.parametrize("columns", [1, 2, 3, 30])
-def test_few_rows_get_an_answer(rows: int, columns: int, model_path: Path, axis_path: Path) -> None:
+def test_few_rows_get_an_answer(rows: int, columns: int, model_path: Path, other_path: Path) -> None:
     sample = np.random.default_rng(rows).normal(size=(rows, columns))
-    for model in (model_path, axis_path, "kde-scott"):
+    for model in (model_path, other_path, "kde-scott"):
         est = DiScoFormer(model=model).fit(sample)
         assert est.support_.all()
         assert np.isfinite(est.score_samples(sample)).all()
@@ -75,24 +75,23 @@ def test_few_rows_get_an_answer(rows: int, columns: int, model_path: Path, axis_
 
 def test_a_covariance_of_few_rows_is_not_trusted(model_path: Path) -> None:
     """Below six rows per column the network sees standardized points, from there on whitened ones."""
-    network = load_model(model_path)
-    standardized = MixtureNetwork(network.core, "standardize")
-    for rows, expected in ((17, standardized), (18, network)):
+    for rows, whitened in ((17, False), (18, True)):
         sample = RNG.normal(size=(rows, 3)) @ np.array([[1.0, 0.9, 0.0], [0.0, 1.0, 0.9], [0.0, 0.0, 1.0]])
-        log_density = DiScoFormer(model=model_path).fit(sample).score_samples(sample)
-        np.testing.assert_allclose(log_density, expected.fit(sample).log_density(sample), rtol=1e-9)
+        frame, _ = load_network(model_path).place(torch.from_numpy(sample))
+        mixes = bool((frame.matrix - frame.matrix.diagonal().diag()).abs().max() > 1e-6)
+        assert mixes == whitened
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e9, 1e12])
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_units_change_the_log_density_by_the_jacobian(
-    scale: float, shift: float, model_path: Path, axis_path: Path
+    scale: float, shift: float, model_path: Path, other_path: Path
 ) -> None:
     """Scaling a column by 1e9 and shifting by 1e9: exactly the Jacobian, relative 1e-6."""
     sample = RNG.normal(size=(300, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0.5], [0, 0, 1]])
     moved = sample.copy()
     moved[:, 1] = scale * sample[:, 1] + shift * scale
-    for model in (model_path, axis_path, "kde-scott"):
+    for model in (model_path, other_path, "kde-scott"):
         a, b = (DiScoFormer(model=model).fit(x).estimate(x) for x in (sample, moved))
         np.testing.assert_allclose(b.log_density + math.log(scale), a.log_density, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(b.score * [1, scale, 1], a.score, rtol=1e-6, atol=1e-6)
@@ -188,15 +187,15 @@ def uneven_weights(rows: int) -> NDArray[np.float64]:
     return weights
 
 
-CHOICES = st.sampled_from(["whiten", "axis", "stack", "kde-scott"])
+CHOICES = st.sampled_from(["network", "other", "no axes", "kde-scott"])
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-def chosen(choice: str, model_path: Path, axis_path: Path) -> Path | str | Stack:
-    """The model behind a choice; the stack is what the shipped default is."""
-    if choice == "stack":
-        return Stack([resolve(path).method for path in (model_path, axis_path)])
-    return {"whiten": model_path, "axis": axis_path, "kde-scott": "kde-scott"}[choice]
+def chosen(choice: str, model_path: Path, other_path: Path) -> Path | str | Method:
+    """The model behind a choice."""
+    if choice == "no axes":
+        return without_axes(resolve(model_path)).method
+    return {"network": model_path, "other": other_path, "kde-scott": "kde-scott"}[choice]
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=QUIET, derandomize=True)
@@ -207,9 +206,9 @@ def test_random_arrays(
     bounded: bool,
     weighted: bool,
     model_path: Path,
-    axis_path: Path,
+    other_path: Path,
 ) -> None:
-    model = chosen(choice, model_path, axis_path)
+    model = chosen(choice, model_path, other_path)
     assert_answered(sample, model, bounded, uneven_weights(len(sample)) if weighted else None)
 
 
@@ -222,9 +221,9 @@ def test_many_random_arrays(
     bounded: bool,
     weighted: bool,
     model_path: Path,
-    axis_path: Path,
+    other_path: Path,
 ) -> None:
-    model = chosen(choice, model_path, axis_path)
+    model = chosen(choice, model_path, other_path)
     assert_answered(sample, model, bounded, uneven_weights(len(sample)) if weighted else None)
 
 

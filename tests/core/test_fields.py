@@ -75,7 +75,7 @@ def test_errors_and_warnings_are_those_of_the_top() -> None:
 def test_a_method_is_its_own_for_few_rows_unless_it_says_else() -> None:
     kernel = KDE()
     assert kernel.for_few_rows() is kernel
-    network = mixture_network()
+    network = attention_network()
     assert network.for_few_rows().frame_name == "standardize"
     assert network.for_few_rows().for_few_rows().frame_name == "standardize"
-    assert mixture_network(axis=True).for_few_rows().dtype == F64
+    assert mixture_network(axes=True).for_few_rows().dtype == F64

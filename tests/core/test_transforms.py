@@ -12,7 +12,7 @@ from discoformer.columns.bounds import fit_maps
 from discoformer.columns.support import divide
 from discoformer.core.fields import Estimate
 from discoformer.core.frames import FRAMES
-from discoformer.core.transforms import ColumnMaps, KeptColumns, Transform, scaling_frame
+from discoformer.core.transforms import At, ColumnMaps, KeptColumns, Transform, scaling_frame
 from discoformer.priors import gaussian
 
 HALF_LINES = [(0.0, math.inf), (-math.inf, 9.0), (-math.inf, math.inf)]
@@ -81,11 +81,14 @@ def test_change_of_variables_is_that_of_autograd(name: str) -> None:
     expected = torch.stack([log_density(point) for point in x])
     gradient = torch.stack([torch.func.grad(log_density)(point) for point in x])
     inside = law.estimate(transform.normalize(x))
-    found = transform.estimate_outside(x, inside, COUNTS)
+    at = At(x, transform.normalize(x), COUNTS)
+    found = transform.estimate_outside(at, inside)
     torch.testing.assert_close(found.log_density, expected, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(found.score, gradient, rtol=1e-8, atol=1e-8)
-    alone = transform.score_outside(x, inside.score, COUNTS)
+    alone = transform.score_outside(at, inside.score)
     torch.testing.assert_close(alone, found.score, rtol=1e-12, atol=1e-12)
+    log_det = transform.log_det_left_out(at, None)  # no map of these knows which rows it was fitted to
+    torch.testing.assert_close(log_det, found.log_density - inside.log_density, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["scaling", "standardize", "half-lines", "intervals"])
@@ -133,13 +136,14 @@ def test_beyond_its_bounds_a_column_has_no_mass(name: str) -> None:
     x[1] = torch.where(high.isfinite(), high + 5, x[1])
     inside = transform.normalize(x)
     assert bool(inside.isfinite().all())
-    answer = transform.estimate_outside(x, Estimate(torch.zeros(4, dtype=F64), inside), COUNTS)
+    zero = Estimate(torch.zeros(4, dtype=F64), inside)
+    answer = transform.estimate_outside(At(x, inside, COUNTS), zero)
     assert answer.log_density.isneginf().tolist() == [True, True, False, False]
     assert not bool(answer.score[:2].any())
     assert bool(answer.score[2:].isfinite().all())
     ignored = torch.tensor([False, False, True])  # columns that do not count may be anywhere
     if not math.isfinite(float(high[2])):
-        answer = transform.estimate_outside(x, Estimate(torch.zeros(4, dtype=F64), inside), ignored)
+        answer = transform.estimate_outside(At(x, inside, ignored), zero)
         assert bool(answer.log_density.isfinite().all())
     with pytest.raises(DataError, match="column 5 cannot be given outside its bounds"):
         transform.check_given(x[:1], [5, 6, 7])

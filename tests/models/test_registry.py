@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from discoformer.cli import main
 from discoformer.core.checks import DataError
 from discoformer.models import registry
 from discoformer.models.registry import (
@@ -20,13 +19,12 @@ from discoformer.models.registry import (
     load_model,
     read_card,
     register,
-    register_stack,
     save_model,
     write_card,
 )
-from discoformer.priors import BroadPrior, GMMPrior
+from discoformer.priors import GMMPrior
 
-CORE = {"kind": "mixture", "layers": 1, "width": 16, "heads": 2, "slots": 4}
+CORE = {"kind": "unified", "layers": 1, "width": 16, "heads": 2, "slots": 4}
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -76,12 +74,12 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         ({"record": 3}, "record is not a dict"),
         ({"dims": "ab"}, "ab is not a range"),
         ({"sizes": [64, 2]}, r"\[64, 2\] is not a range"),
-        ({"core": {"kind": "mixture", "heads": 0}}, "heads = 0 of a mixture core"),
-        ({"core": {"kind": "mixture", "heads": "4"}}, "heads = '4' of a mixture core"),
-        ({"core": {"kind": "mixture", "width": -64}}, "width = -64 of a mixture core"),
+        ({"core": {"kind": "unified", "heads": 0}}, "heads = 0 of a mixture core"),
+        ({"core": {"kind": "unified", "heads": "4"}}, "heads = '4' of a mixture core"),
+        ({"core": {"kind": "unified", "width": -64}}, "width = -64 of a mixture core"),
         ({"core": {**CORE, "slots": 0}}, "slots = 0 of a mixture core"),
-        ({"core": {**CORE, "refinements": -1}}, "refinements = -1 of a mixture core"),
-        ({"core": {**CORE, "width": 2**40}}, "core 'mixture' cannot be built"),
+        ({"core": {**CORE, "loops": -1}}, "loops = -1 of a mixture core"),
+        ({"core": {**CORE, "width": 2**40}}, "core 'unified' cannot be built"),
     ],
 )
 def test_cards_that_describe_no_network_are_refused(
@@ -146,10 +144,9 @@ def test_unknown_descriptions_are_refused() -> None:
         build_network({**CORE, "colour": 1}, "whiten")
 
 
-def test_registered_weights_and_stacks_load_by_name(own_registry: Path, model_path: Path) -> None:
+def test_registered_weights_load_by_name(own_registry: Path, model_path: Path) -> None:
     register("one", model_path)
     register("two", model_path)
-    register_stack("both", ["one", "two"])
     digest = hashlib.sha256(model_path.read_bytes()).hexdigest()[:8]
     assert sorted(path.name for path in own_registry.iterdir()) == [
         f"one-{digest}.safetensors",
@@ -158,37 +155,6 @@ def test_registered_weights_and_stacks_load_by_name(own_registry: Path, model_pa
     ]
     x = torch.randn(40, 2, dtype=torch.float64)
     torch.testing.assert_close(load_model("one")(x, x), load_model(model_path)(x, x))
-    assert len(load_model("both").members) == 2  # type: ignore[union-attr]
-    assert list_models()["both"].core == {"kind": "stack", "members": ["one", "two"]}
-    with pytest.raises(DataError, match="not shipped: three"):
-        register_stack("more", ["one", "three"])
-
-
-def test_the_card_of_a_stack_has_the_priors_of_its_members(
-    own_registry: Path, model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    priors = {"one": GMMPrior().describe(), "two": BroadPrior().describe()}
-    for name, prior in priors.items():
-        path = tmp_path / f"{name}.safetensors"
-        path.write_bytes(model_path.read_bytes())
-        write_card(replace(read_card(path), prior=prior), path)
-        register(name, path)
-    register_stack("both", ["one", "two"])
-    assert list_models()["both"].prior == priors
-    assert main(["models"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[0] == "both"]
-    assert "gmm + broad" in line
-
-
-def test_only_mixture_networks_are_registered_as_a_stack(own_registry: Path, model_path: Path) -> None:
-    register("one", model_path)
-    register_stack("single", ["one"])
-    before = (own_registry / "registry.json").read_text()
-    with pytest.raises(DataError, match="not shipped: two"):
-        register_stack("both", ["one", "two"])
-    with pytest.raises(DataError, match="not mixture networks: single"):
-        register_stack("both", ["one", "single"])
-    assert (own_registry / "registry.json").read_text() == before
 
 
 def test_weights_that_changed_or_are_gone_are_refused(own_registry: Path, model_path: Path) -> None:
@@ -205,7 +171,7 @@ def test_weights_that_changed_or_are_gone_are_refused(own_registry: Path, model_
 
 
 def test_readers_never_see_a_registration_half_done(
-    own_registry: Path, model_path: Path, axis_path: Path
+    own_registry: Path, model_path: Path, other_path: Path
 ) -> None:
     """At every move of a file, and with a list that was read before, a name has weights that fit."""
     register("one", model_path)
@@ -224,7 +190,7 @@ def test_readers_never_see_a_registration_half_done(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "replace", look)
-        register("one", axis_path)
+        register("one", other_path)
     assert moves == 2
     assert list_models() != old
 
@@ -242,19 +208,19 @@ def test_registering_keeps_what_another_process_registered(own_registry: Path, m
 
 @pytest.mark.parametrize("broken", ["weights", "list"])
 def test_a_registration_that_fails_leaves_what_was_there(
-    broken: str, own_registry: Path, model_path: Path, axis_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken: str, own_registry: Path, model_path: Path, other_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register("one", model_path)
     if broken == "list":
         monkeypatch.setattr(registry, "_listing", lambda *_: 1 / 0)
         name, problem = "one", ZeroDivisionError
     else:
-        digest = hashlib.sha256(axis_path.read_bytes()).hexdigest()[:8]
+        digest = hashlib.sha256(other_path.read_bytes()).hexdigest()[:8]
         (own_registry / f"two-{digest}.safetensors").mkdir()  # in the way: cannot be replaced by a file
         name, problem = "two", DataError
     before = {path: path.read_bytes() for path in own_registry.iterdir() if path.is_file()}
     with pytest.raises(problem):
-        register(name, axis_path)
+        register(name, other_path)
     assert {path: path.read_bytes() for path in own_registry.iterdir() if path.is_file()} == before
     registry._registry.cache_clear()
     assert list(list_models()) == ["one"]
@@ -268,21 +234,21 @@ def test_the_package_holds_the_listed_weights_and_no_others() -> None:
 
 
 def test_other_distributions_add_weights_and_cannot_replace_ours(
-    own_registry: Path, model_path: Path, axis_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_registry: Path, model_path: Path, other_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = tmp_path / "weights", tmp_path / "theirs"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "_weights_folder", lambda: theirs)
-        register("one", axis_path)
-        register("two", axis_path)
+        register("one", other_path)
+        register("two", other_path)
     register("one", model_path)
     with pytest.raises(DataError, match="no model 'two': choose one of one"):
         load_model("two")
     monkeypatch.setattr(registry, "_further_folders", lambda: [theirs])
     registry._registry.cache_clear()
-    assert {name: card.frame for name, card in list_models().items()} == {
-        "one": read_card(model_path).frame,
-        "two": read_card(axis_path).frame,
+    assert {name: card.record for name, card in list_models().items()} == {
+        "one": read_card(model_path).record,
+        "two": read_card(other_path).record,
     }
     load_model("two")
     register("three", model_path)

@@ -10,16 +10,16 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
-from helpers import EXACT, assert_same_field, stack_of, two_groups
+from helpers import EXACT, assert_same_field, two_groups
 from numpy.typing import NDArray
 
 from discoformer import DataError, DiScoFormer
 
 
-def test_dask_in_this_process(model_path: Path, axis_path: Path) -> None:
+def test_dask_in_this_process(model_path: Path) -> None:
     x = two_groups()
     array = da.from_array(x, chunks=(1100, 2))
-    model = stack_of(model_path, axis_path)
+    model = model_path
     est = DiScoFormer(model=model).fit(array)
     expected = DiScoFormer(model=model).fit(x)
     assert_same_field(est.field_, expected.field_, x[:200])
@@ -90,9 +90,9 @@ def _mortal(block: NDArray[np.float64], folder: str, block_info: Any = None) -> 
 
 @pytest.mark.slow
 def test_a_worker_killed_in_the_middle_of_a_pass_changes_nothing(
-    model_path: Path, axis_path: Path, client: Client, tmp_path: Path
+    model_path: Path, client: Client, tmp_path: Path
 ) -> None:
-    model = stack_of(model_path, axis_path)
+    model = model_path
     array = da.from_array(two_groups(), chunks=(800, 3))
     before = _pids(client)
     two = DiScoFormer(model=model).fit(array)

@@ -11,10 +11,10 @@ from torch import Tensor
 from discoformer.core.checks import DataError
 from discoformer.models.attention.core import AttentionConfig, AttentionCore
 from discoformer.models.attention.network import AttentionNetwork
-from discoformer.models.mixture.core import MixtureConfig, MixtureCore
 from discoformer.models.mixture.folds import by_radius, hold_out
-from discoformer.models.mixture.network import MixtureNetwork
-from discoformer.models.mixture.stack import Stack
+from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
+from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
 from discoformer.training import adapt
 from discoformer.training.adapt import adapt_consistency, adapt_likelihood, consistency_loss
@@ -138,11 +138,11 @@ def held_out(network: Network, context: Tensor) -> float:
     return total / len(context)
 
 
-def tiny_mixture() -> Network:
+def tiny_mixture() -> UnifiedNetwork:
     torch.manual_seed(0)
-    core = MixtureCore(MixtureConfig(layers=1, width=8, heads=2, slots=4, refinements=0))
+    core = UnifiedCore(UnifiedConfig(layers=1, width=8, heads=2, slots=4, loops=0))
     torch.nn.init.normal_(core.layers[0].decide.weight, std=0.5)
-    return MixtureNetwork(core.double(), "whiten").requires_grad_(False)
+    return UnifiedNetwork(core.double()).requires_grad_(False).eval()
 
 
 def test_likelihood_adaptation_raises_the_held_out_likelihood_of_a_copy() -> None:
@@ -192,10 +192,10 @@ def test_one_path_holds_the_copies_of_every_number_of_steps(make: Callable[[], N
     assert not torch.equal(first, last)
 
 
-def test_of_a_stack_the_members_are_adapted() -> None:
-    stack, context = Stack([tiny_mixture()]), sample(40, 2)
+def test_of_two_views_the_network_is_adapted() -> None:
+    views, context = Views(tiny_mixture()), sample(40, 2)
     for rule in (adapt_consistency, adapt_likelihood, partial(adapt.adapt, steps=1)):
-        with pytest.raises(TypeError, match="adapt each member"):
-            rule(stack, context)
-    again = Stack([adapt.adapt(member, context, steps=1) for member in stack.members])
+        with pytest.raises(TypeError, match="adapt the network"):
+            rule(views, context)
+    again = Views(adapt.adapt(views.network, context, steps=1))
     assert again.fit(context).score(context).shape == (40, 2)

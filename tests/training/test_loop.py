@@ -23,20 +23,19 @@ from discoformer.training.loop import Trainer
 from discoformer.training.loss import Loss
 from discoformer.training.tasks import draw_task, step_generator
 
-MIXTURE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 4}
 UNIFIED = {"kind": "unified", "layers": 2, "width": 16, "heads": 2, "slots": 4}
 ATTENTION = {"kind": "attention", "dim": 2, "layers": 1, "width": 16, "heads": 2, "feedforward": 32}
 
 RECIPE = Recipe(
     name="tiny",
-    core=MIXTURE,
+    core=UNIFIED,
     frame="whiten",
     prior={"name": "broad"},
     dims=[1, 2, 3],
     sizes=(16, 64),
     tokens=128,
     slots=(2, 4),
-    refinements=(0, 2),
+    loops=(0, 2),
     steps=12,
     decay=6,
     report_dims=[2],
@@ -53,9 +52,9 @@ def parameters(trainer: Trainer) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in trainer.network.parameters()])
 
 
-@pytest.mark.parametrize("core", [MIXTURE, ATTENTION, UNIFIED], ids=["mixture", "attention", "unified"])
+@pytest.mark.parametrize("core", [ATTENTION, UNIFIED], ids=["attention", "unified"])
 def test_resumed_run_continues_the_unbroken_one(core: dict[str, object], tmp_path: Path) -> None:
-    recipe = replace(RECIPE, core=core, dims=[2], slots=None, refinements=None)
+    recipe = replace(RECIPE, core=core, dims=[2], slots=None, loops=None)
     if core is UNIFIED:
         recipe = replace(recipe, loops=(0, 2), axes_off=0.5, balance=True)
     unbroken = Trainer(recipe, tmp_path / "a")
@@ -110,7 +109,7 @@ def test_training_lowers_the_loss_and_leaves_loadable_weights(tmp_path: Path) ->
     assert float(trainer.loss(task).total.detach()) < before
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert lines[-1]["step"] == 60
-    assert set(lines[-1]["validation"]) == {"d2 n32"}
+    assert set(lines[-1]["validation"]) == {"d2 n32", "d2 n32 axes off"}
     network = load_model(tmp_path / "weights.safetensors")
     assert network.dtype == torch.float64
     card = read_card(tmp_path / "weights.safetensors")
@@ -120,7 +119,7 @@ def test_training_lowers_the_loss_and_leaves_loadable_weights(tmp_path: Path) ->
 
 YAML = """
 name: tiny
-core: {kind: mixture, layers: 1, width: 16, heads: 2, slots: 4}
+core: {kind: unified, layers: 1, width: 16, heads: 2, slots: 4}
 frame: whiten
 prior: {name: gmm}
 dims: [2]
@@ -138,14 +137,14 @@ report_sizes: [32]
         ({"validation": {"name": "broad"}}, "validation prior must be a GMM prior"),
         ({"frame": "sideways"}, "unknown frame"),
         ({"core": {"kind": "attention", "dim": 2, "layers": 0}, "dims": [2]}, "layers = 0"),
-        ({"core": {**MIXTURE, "heads": 0}}, "heads = 0"),
+        ({"core": {**UNIFIED, "heads": 0}}, "heads = 0"),
     ],
 )
 def test_a_run_that_would_fail_at_its_first_report_does_not_start(
     change: dict[str, object], message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
-        Trainer(replace(RECIPE, slots=None, refinements=None, **change), Path("unused"))
+        Trainer(replace(RECIPE, slots=None, loops=None, **change), Path("unused"))
 
 
 def test_options_out_of_range_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,7 +164,7 @@ def test_options_out_of_range_are_refused(tmp_path: Path, capsys: pytest.Capture
 
 def test_weights_that_do_not_fit_the_recipe_are_refused(tmp_path: Path) -> None:
     Trainer(RECIPE, tmp_path).save()
-    wider = replace(RECIPE, core={**MIXTURE, "width": 32})
+    wider = replace(RECIPE, core={**UNIFIED, "width": 32})
     with pytest.raises(DataError, match="of another recipe: size mismatch"):
         Trainer(wider, tmp_path).resume()
     with pytest.raises(DataError, match="has another core: size mismatch"):
@@ -348,7 +347,6 @@ def test_the_unified_core_is_reported_with_and_without_axes(tmp_path: Path) -> N
     recipe = replace(
         RECIPE,
         core=UNIFIED,
-        refinements=None,
         line_slots=(4, 8),
         loops=(0, 2),
         axes_off=0.5,

@@ -11,9 +11,9 @@ from discoformer_paper.harness.contestants import CORE_SIZE, Networks, fingerpri
 
 
 def test_fingerprints_tell_weights_apart_in_every_dimension(
-    model_path: Path, axis_path: Path, save_attention: Callable[[int, int], Path]
+    model_path: Path, other_path: Path, save_attention: Callable[[int, int], Path]
 ) -> None:
-    paths = [model_path, axis_path, save_attention(3, 0), save_attention(3, 1)]
+    paths = [model_path, other_path, save_attention(3, 0), save_attention(3, 1)]
     marks = [fingerprint(resolve(str(path)).method) for path in paths]
     assert len(set(marks)) == len(paths)
     assert fingerprint(resolve(str(model_path)).method) == marks[0]

@@ -131,12 +131,12 @@ def test_a_job_of_several_rows_fills_in_the_one_that_is_missing(
 
 
 def test_new_weights_are_measured_again_and_rivals_are_kept(
-    tmp_path: Path, model_path: Path, axis_path: Path, reproduce: Reproduce
+    tmp_path: Path, model_path: Path, other_path: Path, reproduce: Reproduce
 ) -> None:
     network = tmp_path / "mine.safetensors"
     out = tmp_path / "results"
     lines = []
-    for weights in (model_path, axis_path):
+    for weights in (model_path, other_path):
         network.write_bytes(weights.read_bytes())
         assert reproduce("whitening", "--quick", "--model", network, "--out", out) == 0
         with (out / "whitening.csv").open(newline="") as file:

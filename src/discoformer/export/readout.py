@@ -15,11 +15,14 @@ from dataclasses import fields, replace
 import torch
 from torch import Tensor, nn
 
+from discoformer.columns.margins import NormalScores
+from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field
 from discoformer.core.frames import Identity, turn_to_kurtosis
 from discoformer.core.pushforward import PushedDensity
 from discoformer.core.transforms import At, ColumnMap, ColumnMaps, Frame, Transform, scaling_frame
+from discoformer.export.margin_table import tabulate
 from discoformer.models.attention.network import AttentionDensity
 from discoformer.models.mixture.lift import natural_parameters
 from discoformer.models.mixture.slots import student_log_density
@@ -38,6 +41,10 @@ def make_readout(field: Field, dtype: torch.dtype) -> Readout:
         ...
     discoformer.DataError: KDEField cannot be exported: fit a network, such as 'default'
     """
+    if isinstance(field, Blend):
+        return Readout(_BlendReadout(field), (), dtype, torch.float64)
+    if isinstance(field, PushedDensity) and isinstance(field.base, Blend):
+        return Readout(_BlendReadout(field.base), field.transforms, dtype, torch.float64)
     frame = field.transforms[-1] if isinstance(field, PushedDensity) else None
     if not isinstance(field, PushedDensity) or not isinstance(frame, Frame):
         raise DataError(f"{type(field).__name__} cannot be exported: fit a network, such as 'default'")
@@ -98,6 +105,8 @@ def _own_transform(transform: Transform) -> Transform:
         return transform
 
     def own(column_map: ColumnMap) -> ColumnMap:
+        if isinstance(column_map, NormalScores):
+            column_map = tabulate(column_map)
         tensors = {item.name: getattr(column_map, item.name) for item in fields(column_map)}
         moved = {k: _own(v, torch.float64) for k, v in tensors.items() if isinstance(v, Tensor)}
         return replace(column_map, **moved)
@@ -138,6 +147,25 @@ class _MixtureReadout(nn.Module):
         log_density = logits.logsumexp(0)
         pull = (logits - log_density).exp() * (heavy / (self.nu + distance))
         return log_density, -((pull.unsqueeze(-1) * whitened) @ self.factor.mT).sum(0)
+
+
+class _BlendReadout(nn.Module):
+    """The mixture of several densities, each by its own read-out, in double precision."""
+
+    def __init__(self, blend: Blend) -> None:
+        super().__init__()
+        if blend.log_weight.ndim > 1:
+            raise DataError("a batch of samples cannot be exported: fit one sample")
+        self.parts = nn.ModuleList(make_readout(part, torch.float64) for part in blend.parts)
+        self.log_weight = _own(blend.log_weight, torch.float64)
+
+    def forward(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+        answers = [part(queries) for part in self.parts]
+        terms = torch.stack([log_density for log_density, _ in answers], -1) + self.log_weight  # (m, K)
+        log_density = terms.logsumexp(-1)
+        share = (terms - log_density.unsqueeze(-1)).exp()
+        scores = torch.stack([score for _, score in answers], -2)  # (m, K, d)
+        return log_density, (share.unsqueeze(-1) * scores).sum(-2)
 
 
 class _AttentionReadout(nn.Module):

@@ -4,7 +4,6 @@ import torch
 from helpers import F64, gmm_sample
 
 from discoformer.models.mixture.folds import by_radius, hold_out
-from discoformer.models.mixture.stack import stacking_weights
 
 
 def test_folds_partition_the_sample_and_look_like_the_whole() -> None:
@@ -37,12 +36,3 @@ def test_points_of_a_part_are_chosen_by_their_weights() -> None:
     heavy = torch.full((1000,), 1e-6, dtype=F64)
     heavy[:20] = 1.0  # worth twenty points
     assert len(by_radius(x, heavy / heavy.sum(), 200).points) == 20
-
-
-def test_held_out_points_count_as_often_as_they_are_there() -> None:
-    held_out = torch.tensor([[0.0, -3.0], [0.0, -2.0], [-1.0, 0.0]], dtype=F64)
-    counts = torch.tensor([1.0, 1.0, 4.0], dtype=F64)
-    repeated = held_out.repeat_interleave(counts.long(), 0)
-    found = stacking_weights(held_out, counts, prior=0.0)
-    torch.testing.assert_close(found, stacking_weights(repeated, prior=0.0))
-    assert float((found - stacking_weights(held_out, prior=0.0)).abs().max()) > 0.05

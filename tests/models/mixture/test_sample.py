@@ -14,6 +14,8 @@ from helpers import (
 from discoformer import load_model
 from discoformer.models.mixture import sample as sample_module
 from discoformer.models.mixture import student as student_module
+from discoformer.models.mixture import unified
+from discoformer.models.registry import load_network
 
 
 def test_sample_in_chunks_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,14 +32,17 @@ def test_sample_in_chunks_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> N
                 torch.testing.assert_close(net.encode(x, w).log_density(x), whole, rtol=1e-10, atol=1e-10)
 
 
-def test_of_many_rows_all_count_in_the_last_refinements(model_path: Path, many: None) -> None:
-    core, x = load_model(model_path).core, torch.from_numpy(two_groups(3000))
+def test_of_many_rows_all_settle_what_a_part_decided(
+    model_path: Path, many: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core, x = load_network(model_path).core, torch.from_numpy(two_groups(3000))
     few = sample_module.InMemory(x.unsqueeze(0)).few().points[0]
     idle = ~(x.unsqueeze(1) == few).all(-1).any(-1)
     mirrored = torch.where(idle.unsqueeze(-1), -x, x)  # of the same radius, so the same rows decide
     assert int(idle.sum()) == 2400
-    for refinements, same in ((0, True), (1, False)):
-        before, after = (core.encode(y, refinements=refinements).mean for y in (x, mirrored))
+    for settle, same in ((0, True), (1, False)):
+        monkeypatch.setattr(unified, "_SETTLE", settle)
+        before, after = (core.encode(y).mean for y in (x, mirrored))
         assert torch.equal(before, after) == same
 
 

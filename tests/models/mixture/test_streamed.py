@@ -1,36 +1,41 @@
 """A streamed sample is the sample in memory, for every mixture network."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from helpers import EXACT, assert_same_field, parameters, stack_of, two_groups
+from helpers import EXACT, assert_same_field, parameters, two_groups
 
 from discoformer.models.mixture import sample as sample_module
-from discoformer.models.registry import load_model
+from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer.models.mixture.views import Views
+from discoformer.models.registry import load_model, load_network
 from discoformer.scale import source
 from discoformer.scale.opening import open_source
 from discoformer.scale.stream import Stream
 from discoformer.scale.survey import survey
 
 
-@pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])
-def test_streamed_is_in_memory(kind: str, model_path: Path, axis_path: Path, small_chunks: None) -> None:
-    models = {"whiten": load_model(model_path), "axis": load_model(axis_path)}
-    models["stack"] = stack_of(model_path, axis_path)
-    x = two_groups()
-    streamed = models[kind].fit_stream(Stream(open_source(x)))
-    assert_same_field(streamed, models[kind].fit(x), x[:500])
+def model_of(kind: str, path: Path) -> Any:
+    network = load_network(path)
+    assert isinstance(network, UnifiedNetwork)
+    return {"axes": network, "no axes": network.without_axes(), "views": Views(network)}[kind]
 
 
-@pytest.mark.parametrize("kind", ["whiten", "axis", "stack"])
-def test_of_many_rows_a_part_decides_streamed_or_not(
-    kind: str, model_path: Path, axis_path: Path, many: None
-) -> None:
-    models = {"whiten": load_model(model_path), "axis": load_model(axis_path)}
-    model = {**models, "stack": stack_of(model_path, axis_path)}[kind]
-    x = two_groups(3000)
+KINDS = pytest.mark.parametrize("kind", ["axes", "no axes", "views"])
+
+
+@KINDS
+def test_streamed_is_in_memory(kind: str, model_path: Path, small_chunks: None) -> None:
+    model, x = model_of(kind, model_path), two_groups()
+    assert_same_field(model.fit_stream(Stream(open_source(x))), model.fit(x), x[:500])
+
+
+@KINDS
+def test_of_many_rows_a_part_decides_streamed_or_not(kind: str, model_path: Path, many: None) -> None:
+    model, x = model_of(kind, model_path), two_groups(3000)
     field = model.fit(x)
     assert_same_field(model.fit_stream(Stream(open_source(x))), field, x[:200])
     assert_same_field(model.fit(np.random.default_rng(1).permutation(x)), field, x[:200])
@@ -38,7 +43,7 @@ def test_of_many_rows_a_part_decides_streamed_or_not(
 
 
 def test_affine_maps_change_the_answer_for_many_rows_by_the_jacobian(model_path: Path, many: None) -> None:
-    x, model = two_groups(3000), load_model(model_path)
+    x, model = two_groups(3000), model_of("no axes", model_path)
     matrix = np.random.default_rng(2).normal(size=(3, 3))
     found = model.fit(x @ matrix + 5).log_density(x[:200] @ matrix + 5)
     expected = model.fit(x).log_density(x[:200]) - np.linalg.slogdet(matrix)[1]
@@ -52,10 +57,10 @@ def test_streamed_default_is_in_memory(small_chunks: None) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 97, 10_000])
 def test_neither_chunks_nor_the_order_of_rows_change_the_answer(
-    chunk: int, model_path: Path, axis_path: Path, monkeypatch: pytest.MonkeyPatch
+    chunk: int, model_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = two_groups(4200 if chunk > 1 else 60)
-    model = stack_of(model_path, axis_path)
+    model = model_of("axes", model_path)
     expected = model.fit_stream(Stream(open_source(x)))
     monkeypatch.setattr(source, "CHUNK", 8 * 3 * chunk)
     shuffled = np.random.default_rng(1).permutation(x)
@@ -64,7 +69,7 @@ def test_neither_chunks_nor_the_order_of_rows_change_the_answer(
 
 
 def test_single_precision_of_the_network_is_kept(model_path: Path) -> None:
-    model, x = load_model(model_path, dtype=torch.float32), two_groups()
+    model, x = load_network(model_path, dtype=torch.float32), two_groups()
     streamed = model.fit_stream(Stream(open_source(x)))
     assert streamed.base.mean.dtype == torch.float32
     assert_same_field(streamed, model.fit(x), x[:200], rtol=1e-3, atol=1e-3)
@@ -96,7 +101,7 @@ def test_threads_change_nothing(
     two_threads: None, model_path: Path, small_chunks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sample_module, "_CHUNK", 200_000)
-    model, x = load_model(model_path), two_groups()
+    model, x = load_network(model_path), two_groups()
     memory, streamed = model.fit(x), model.fit_stream(Stream(open_source(x)))
     torch.set_num_threads(1)
     for field, again in ((memory, model.fit(x)), (streamed, model.fit_stream(Stream(open_source(x))))):

@@ -13,7 +13,8 @@ from discoformer.models.mixture import sample as sample_module
 from discoformer.models.mixture import streamed as streamed_module
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.registry import Card, build_network, save_model
+from discoformer.models.mixture.views import Views
+from discoformer.models.registry import Card, build_network, load_network, save_model
 from discoformer.scale.opening import open_source
 from discoformer.scale.stream import Stream
 
@@ -27,7 +28,7 @@ def network(axes: bool = True, **values: int) -> UnifiedNetwork:
     for layer in core.layers:
         torch.nn.init.normal_(layer.decide.weight, std=0.3)
         torch.nn.init.normal_(layer.growth, std=0.1)
-    return UnifiedNetwork(core, axes=axes).to(F64).requires_grad_(False)
+    return UnifiedNetwork(core, axes=axes).to(F64).requires_grad_(False).eval()
 
 
 @pytest.mark.parametrize("robust", [False, True])
@@ -143,8 +144,9 @@ def test_weights_are_saved_and_loaded_with_their_kind(tmp_path: Path) -> None:
     save_model(
         net, Card({"kind": "unified", "layers": 1, "width": 8, "heads": 2, "slots": 4}, "whiten"), path
     )
-    loaded, x = load_model(path), gmm_sample(50, 2)
+    loaded, x = load_network(path), gmm_sample(50, 2)
     assert isinstance(loaded, UnifiedNetwork) and loaded.axes
+    assert isinstance(load_model(path), Views)
     torch.testing.assert_close(loaded(x, x).score, net.double()(x, x).score)
     with pytest.raises(DataError, match="must be whiten"):
         build_network({"kind": "unified"}, "standardize")

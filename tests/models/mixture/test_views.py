@@ -7,7 +7,7 @@ import torch
 
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.mixture.views import Views, fit_margins, view_weights
+from discoformer.models.mixture.views import Views, view_weights
 
 F64 = torch.float64
 
@@ -15,8 +15,8 @@ F64 = torch.float64
 @pytest.fixture(scope="module")
 def views() -> Views:
     torch.manual_seed(0)
-    core = UnifiedCore(UnifiedConfig(layers=2, width=16, heads=2, slots=6))
-    return Views(UnifiedNetwork(core).double(), margin_slots=8)
+    core = UnifiedCore(UnifiedConfig(layers=2, width=16, heads=2, slots=6, margin_slots=8))
+    return Views(UnifiedNetwork(core).double().eval())
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +34,23 @@ def test_score_is_the_gradient_and_mass_is_one(views: Views, sample: torch.Tenso
     assert float(torch.trapezoid(one.log_density(line).exp(), line[:, 0])) == pytest.approx(1, abs=2e-3)
 
 
-def test_margins_of_a_batch_are_those_of_its_samples(views: Views, sample: torch.Tensor) -> None:
+def test_a_batch_is_its_samples(views: Views, sample: torch.Tensor) -> None:
     batch = torch.stack([sample, sample.flip(-1) * 2])
-    both, left_out = fit_margins(views.network, batch, None, 8)
-    for k in range(2):
-        alone, own = fit_margins(views.network, batch[k], None, 8)
-        torch.testing.assert_close(both.normalize(batch)[k], alone.normalize(batch[k]))
-        torch.testing.assert_close(left_out[k], own)
-    found, log_density = views.fit_and_leave_out(batch)
-    torch.testing.assert_close(log_density[1], views.fit_and_leave_out(batch[1])[1])
-    assert found.log_weight.shape == (2, 2)
+    weights = torch.rand(2, 150, generator=torch.Generator().manual_seed(0), dtype=F64)
+    for share in (None, weights / weights.sum(-1, keepdim=True)):
+        found = views.fit(batch, share)
+        assert found.log_weight.shape == (2, 2)
+        for k in range(2):
+            own = None if share is None else share[k]
+            alone = views.fit(batch[k], own)
+            torch.testing.assert_close(found.log_density(batch)[k], alone.log_density(batch[k]))
+            torch.testing.assert_close(found.left_out(batch, share)[k], alone.left_out(batch[k], own))
+
+
+def test_a_far_row_does_not_vouch_for_itself(views: Views, sample: torch.Tensor) -> None:
+    for far in (10.0, 1e3, 1e5):
+        rows = torch.cat([sample, sample[:1] * 0 + far])
+        assert int(views.fit(rows).left_out(rows).argmin()) == 150
 
 
 def test_weights_maximize_the_likelihood() -> None:

@@ -152,7 +152,7 @@ def test_page_answers_as_python_does(kind: str, browser: Browser, model_path: Pa
 @pytest.fixture(scope="module")
 def wine() -> tuple[str, Table]:
     table = real_dataset("wine")
-    return make_report(table, model="mixture", title="wine.csv"), table
+    return make_report(table, model="default", title="wine.csv"), table
 
 
 def test_nothing_leaves_the_page_and_nothing_complains(browser: Browser, wine: tuple[str, Table]) -> None:
@@ -210,7 +210,7 @@ def test_pointing_reads_the_conditional_density(browser: Browser, wine: tuple[st
         "const panel = discoformer.corner.panels.find(p => p.key === pointed.panel);"
         "return [at, panel.density.logDensity(Float64Array.from(at))[0]]"
     )
-    field = fit_sample(wine[1].values, "mixture").field
+    field = fit_sample(wine[1].values, "default").field
     assert isinstance(field, Density)
     given = field.conditional([12, 9], [700.0, 5.0]).marginal([0, 6])
     assert found[1] == pytest.approx(float(given.log_density(np.array([found[0]]))[0]), abs=NEAR)
@@ -386,11 +386,11 @@ def test_the_same_scripts_are_a_widget(browser: Browser, model_path: Path) -> No
 @pytest.mark.parametrize(
     ("values", "model"),
     [
-        (RNG.normal(size=(80, 1)), "mixture"),
+        (RNG.normal(size=(80, 1)), "default"),
         (RNG.normal(size=(80, 2)), "kde-scott"),  # without live pictures
         (RNG.normal(size=(80, 2)), "gmm-full"),  # without conditionals
-        (np.column_stack([RNG.normal(size=90), np.arange(90) % 3, np.ones(90)]), "mixture"),
-        (RNG.normal(size=(90, 8)) * 10.0 ** np.arange(-4, 12, 2), "mixture"),
+        (np.column_stack([RNG.normal(size=90), np.arange(90) % 3, np.ones(90)]), "default"),
+        (RNG.normal(size=(90, 8)) * 10.0 ** np.arange(-4, 12, 2), "default"),
     ],
 )
 def test_odd_tables_have_a_page_too(values: NDArray[np.float64], model: str, browser: Browser) -> None:

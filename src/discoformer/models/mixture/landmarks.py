@@ -1,8 +1,8 @@
 """Where the slots start: farthest-point landmarks, a geometric rule without chance.
 
 Only distances decide, so permuting or rotating the sample cannot change the set that is chosen.  Among
-points that are equally far, as on a lattice, the first counts: who wants permutations exact there too puts
-the points into `radial_order` first, as `discoformer.models.mixture.stack` does.
+points that are equally far, as on a lattice, the first counts: where permutations must be exact there, too,
+put the points into `radial_order` first.
 """
 
 from __future__ import annotations
