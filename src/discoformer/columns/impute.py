@@ -7,7 +7,7 @@ most likely level of a category.  Whether a value is missing must not depend on 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -19,7 +19,8 @@ from discoformer.core.fields import Density
 
 __all__ = ["impute"]
 
-_DRAWS = 64  # of the mean; a power of two, as the even spread asks for
+_DRAWS = 16  # of the mean; a power of two, as the even spread asks for
+_CHUNK = 1024  # rows at a time
 
 
 @torch.no_grad()
@@ -61,53 +62,46 @@ def impute(
     filled = rows.clone() if draws is None else rows.expand(draws, *rows.shape).clone()
     if not len(lost):
         return filled
-    part = rows[lost]
     if draws is None:
-        filled[lost] = _expected(density, part, kinds or [ColumnKind()] * rows.shape[-1])
+        filled[lost] = _expected(density, rows[lost], kinds or [ColumnKind()] * rows.shape[-1])
         return filled
 
     def chance(count: int) -> Tensor:
-        return torch.rand(len(part), count, dtype=torch.float64, generator=generator).to(rows.device)
+        return torch.rand(draws * len(lost), count, dtype=rows.dtype, generator=generator).to(rows.device)
 
-    for table in filled:
-        table[lost] = density.complete(part, chance)
+    filled[:, lost] = density.complete(rows[lost].repeat(draws, 1), chance).reshape(draws, len(lost), -1)
     return filled
 
 
 def _expected(density: Density, rows: Tensor, kinds: Sequence[ColumnKind]) -> Tensor:
     """What is expected of rows (n, d) that all have gaps."""
-    angle = torch.tensor(
-        [2 * math.pi / kind.period if kind.period else 0.0 for kind in kinds], dtype=rows.dtype
-    )
-    total, sine, cosine = (torch.zeros_like(rows) for _ in range(3))
-    for step in range(_DRAWS):
-        draw = density.complete(rows, _even(rows, step))
-        total += draw
-        sine += (draw * angle).sin()
-        cosine += (draw * angle).cos()
-    found = total / _DRAWS
+    draws = torch.cat([_evenly(density, part) for part in rows.split(_CHUNK)], 1)  # (draws, n, d)
+    found = draws.mean(0)
     for j, kind in enumerate(kinds):
         if kind.period:
-            turn = torch.atan2(sine[:, j], cosine[:, j]) / angle[j] - kind.origin
-            found[:, j] = kind.origin + turn.remainder(kind.period)
+            angle = (draws[..., j] - kind.origin) * (2 * math.pi / kind.period)
+            turn = torch.atan2(angle.sin().mean(0), angle.cos().mean(0)) / (2 * math.pi)
+            found[:, j] = kind.origin + kind.period * turn.remainder(1.0)
         elif kind.levels:
             found[:, j] = _likeliest(density, rows, j, kind.levels)
     return torch.where(rows.isnan(), found, rows)
 
 
-def _even(rows: Tensor, step: int) -> Callable[[int], Tensor]:
-    """The step-th point of a sequence that fills the cube evenly, shifted by what every row says."""
-    used = 0
+def _evenly(density: Density, rows: Tensor) -> Tensor:
+    """Rows (n, d) completed by draws (draws, n, d) from points that fill a cube evenly.
+
+    What a row says shifts the points, so that rows draw on their own and permuting them changes nothing.
+    """
+    used, least = 0, torch.finfo(torch.float64).eps
 
     def chance(count: int) -> Tensor:
         nonlocal used
         shift = content_noise(rows, used + count)[:, used:]
-        sobol = torch.quasirandom.SobolEngine(used + count).fast_forward(step).draw(1, dtype=torch.float64)
+        even = torch.quasirandom.SobolEngine(used + count).draw(_DRAWS, dtype=torch.float64)[:, used:]
         used += count
-        least = torch.finfo(torch.float64).eps
-        return (shift + sobol[:, used - count :].to(shift)).remainder(1.0).clamp(least, 1 - least)
+        return (even.to(shift).unsqueeze(1) + shift).remainder(1.0).clamp(least, 1 - least).flatten(0, 1)
 
-    return chance
+    return density.complete(rows.repeat(_DRAWS, 1), chance).reshape(_DRAWS, *rows.shape)
 
 
 def _likeliest(density: Density, rows: Tensor, column: int, levels: int) -> Tensor:
