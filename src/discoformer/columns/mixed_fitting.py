@@ -139,7 +139,7 @@ def _bounds_of(
     bounds: Sequence[Bound] | None,
     names: Sequence[str] | None,
 ) -> ColumnMaps | None:
-    """Maps of the bounded columns, each by the rows that have it; a lattice's bounds are those of its bins."""
+    """Maps of the bounded columns, each by the rows that have it; of a lattice, its bins are bounded."""
     maps: dict[int, ColumnMap] = {}
     for place, j in enumerate(numbers):
         low, high = FREE if bounds is None or kinds[j].period else bounds[j]

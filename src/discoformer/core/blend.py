@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -93,6 +94,18 @@ class Blend(Density):
 
         return bisect_quantile(self.cdf, bracket, shares, self.log_weight)
 
+    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        """Every row by the part that explains what is there, at random where several do."""
+        terms = torch.stack([part._estimate(rows).log_density for part in self.parts], -1) + self.log_weight
+        below = terms.softmax(-1).cumsum(-1)
+        chosen = (chance(1) * below[..., -1:] > below).sum(-1).clamp_max(len(self.parts) - 1)
+        found = rows.clone()
+        for k, part in enumerate(self.parts):
+            own = (chosen == k).nonzero().flatten()
+            if len(own):
+                found[own] = part.complete(rows[own], partial(_of_rows, chance, own))
+        return found
+
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         """The parts without the row; their weights are those of all rows."""
         parts = torch.stack([part.left_out(rows, weights) for part in self.parts], -1)
@@ -105,3 +118,8 @@ class Blend(Density):
         weights = ", ".join(f"{weight:.2f}" for weight in self.log_weight.exp().flatten().tolist())
         parts = "\n  ".join(repr(part).replace("\n", "\n  ") for part in self.parts)
         return f"Blend of {len(self.parts)} densities with weights {weights}\n  {parts}"
+
+
+def _of_rows(chance: Callable[[int], Tensor], rows: Tensor, count: int) -> Tensor:
+    """The chances (k, count) of some of the rows."""
+    return chance(count)[rows]

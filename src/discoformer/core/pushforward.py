@@ -11,7 +11,7 @@ What the composition can do is what its base can do: `push` gives the right type
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, overload
 
@@ -187,6 +187,12 @@ class Pushforward(PushedDensity, Density):
         for transform, at in self._outward(places):
             log_density = log_density + transform.log_det_left_out(at, weights)
         return log_density
+
+    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        inside = reduce(lambda points, transform: transform.normalize(points), self.transforms, rows)
+        found = self.base.complete(inside, chance)
+        found = reduce(lambda points, transform: transform.denormalize(points), self.transforms[::-1], found)
+        return torch.where(rows.isnan(), found.to(rows), rows)
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         if len(self.transforms) > 1 or not isinstance(self.transforms[0], Frame):

@@ -23,6 +23,7 @@ from torch import Tensor
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
+from discoformer.models.mixture.fill import fill
 from discoformer.models.mixture.gaps import look, patterns
 from discoformer.models.mixture.leave_one_out import Beside, Components, SlotsSeen, lose
 from discoformer.models.mixture.student import StudentMixture
@@ -195,7 +196,7 @@ class MixedMixture(Density):
         return parts[0]._joined(parts[1:], 0).map(lambda t: t.reshape((*batch, *t.shape[1:])))
 
     def _given(self, rows: Tensor, rest: Sequence[int]) -> MixedMixture:
-        """The laws of the columns ``rest`` given rows (B, d + c), one per row; of a mixture without a batch."""
+        """The laws of the columns ``rest`` given rows (B, d + c), one per row; for a mixture alone."""
         numbers, categories = self._divide(rest)
         beside = log_share(self.tables, self._codes(rows)).mT if self.tables else 0.0  # (B, M)
         place = torch.tensor(numbers, dtype=torch.long, device=rows.device)
@@ -253,6 +254,11 @@ class MixedMixture(Density):
             return ends.expand(*share.shape, 2)
 
         return bisect_quantile(self.cdf, bracket, shares, self.log_weight)
+
+    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        points, noise = rows[:, : self.numbers].to(self.log_weight), chance(1 + self.dim).to(self.log_weight)
+        numbers, codes = fill(self.student, self.tables, points, self._codes(rows), noise)
+        return torch.cat([numbers, codes.to(numbers)], -1)
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         """Of rows (n, d + c): every slot's law and tables lose what the slot holds of the row."""

@@ -25,9 +25,11 @@ from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.tables import Tally, log_share, tally
 
-__all__ = ["Rows", "Sums", "e_step", "settle"]
+__all__ = ["Rows", "Sums", "e_step", "first_guess", "settle"]
 
 _LEAST = 1e-6  # rows below which a slot keeps its place
+_GUESS = 20  # rounds of the one normal law that the first draws come from
+_NORMAL = 1e6  # its degrees of freedom
 _RIDGE = 1e-8  # added to scales, in standardized units: rounding must not make them singular
 
 
@@ -118,6 +120,27 @@ def e_step(
         by_pattern = part.new_zeros(len(seen.spare), count).index_add(0, seen.which, part)
         second += (by_pattern[..., None, None] * seen.spare).sum(0)
     return Sums(found.sum(0), mass, first, second, found.mT @ (~rows.points.isnan()).to(found), found)
+
+
+def first_guess(rows: Rows) -> tuple[StudentMixture, tuple[Tensor, ...]]:
+    """One normal law of the columns, standardized, and a table for every category, from all that is there.
+
+    One row more, of independent columns, keeps the covariance regular.
+
+    >>> x = torch.tensor([[-1.0, -1.0], [1.0, 1.0], [2.0, torch.nan]], dtype=torch.float64)
+    >>> rows = Rows(x, torch.empty(3, 0, dtype=torch.long), (), torch.ones(3).double())
+    >>> bool(first_guess(rows)[0].scale[0, 0, 1] > 0.3)
+    True
+    """
+    points, dim = rows.points, rows.points.shape[-1]
+    eye = torch.eye(dim, dtype=points.dtype, device=points.device)
+    one = points.new_ones(1)
+    normal = StudentMixture(0 * one, points.new_zeros(1, dim), eye.unsqueeze(0), _NORMAL * one)
+    for _ in range(_GUESS if bool(points.isnan().any()) else 0):
+        sums = e_step(normal, (), rows)
+        scale = (sums.scatter + eye) / (sums.count + 1)
+        normal = StudentMixture(normal.log_weight, normal.mean + sums.shift, scale, normal.nu)
+    return normal, _tables(_tallies(rows, rows.often.unsqueeze(-1)))
 
 
 def settle(

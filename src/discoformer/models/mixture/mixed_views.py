@@ -19,10 +19,10 @@ from discoformer.core.fields import Density
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import ColumnMap, ColumnMaps
 from discoformer.models.mixture.category_scores import category_scores
-from discoformer.models.mixture.fill import fill, first_guess
+from discoformer.models.mixture.fill import fill
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.mixed import MixedMixture, columns_of, to_codes
-from discoformer.models.mixture.mixed_em import Rows, e_step, settle
+from discoformer.models.mixture.mixed_em import Rows, e_step, first_guess, settle
 from discoformer.models.mixture.sample import FEW, MANY, InMemory
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
@@ -105,9 +105,10 @@ class _Looking:
         part = float((~inside.isnan()).double().mean())  # filled rows count less
         noise = content_noise(inside, 1 + inside.shape[-1] + config.category_columns).to(inside)
         sights = [None] * bool(numbers) + [config.category_columns] * any(n > 1 for n in self.levels)
-        found = [first_guess(rows)]
+        student, tables = first_guess(rows)
+        found: list[MixedMixture] = []
         for looks in range(_LOOKS if bool(inside.isnan().any()) else 1, 0, -1):
-            complete, codes = fill(found[-1], rows, noise)
+            complete, codes = fill(student, tables, points, rows.codes, noise)
             found = []
             for columns in sights if looks == 1 else sights[-1:]:
                 seen = complete
@@ -119,6 +120,7 @@ class _Looking:
                 held = e_step(start, (), rows.complete(seen)).held
                 start = replace(columns_of(start, range(numbers)), evidence=start.evidence)
                 found.append(settle(start, held, complete, rows, self.periods, config.mixed_rounds))
+            student, tables = found[-1].student, found[-1].tables
         return found
 
     def _encode(self, points: Tensor, total: float) -> StudentMixture:

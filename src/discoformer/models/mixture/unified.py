@@ -57,8 +57,8 @@ class UnifiedConfig:
 
     ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  Margins have at
     most ``margin_slots`` slots and are read off ``margin_groups`` groups of neighbours.  Tables with
-    categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and categories are seen as ``category_columns``
-    columns.
+    categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and categories are seen as
+    ``category_columns`` columns.
     """
 
     layers: int = 6
