@@ -1,9 +1,8 @@
 """The one registry of methods: from a name, a path or a method itself to what can be fitted.
 
 The same names work everywhere: ``DiScoFormer(model=...)``, `estimate`, every command's ``--model``, the
-experiments and the benchmarks.  Weights are read once per process, whatever asks for them.  What a network
-was trained for is data in its card; `check_range` compares a sample with it and warns where the sample lies
-outside.
+experiments and the benchmarks.  Weights are read once per process.  The card of a network says
+what it was trained for; `check_range` compares a sample with it and warns where the sample lies outside.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ METHODS: dict[str, Entry] = {
     "bayes-gmm": Entry(BayesianMixture, "scikit-learn BayesianGaussianMixture with 20 components"),
     "flow": Entry(SplineFlow, "neural spline flow, trained on the sample with early stopping (needs zuko)"),
 }
+"""Methods that need no weights, by name."""
 
 PEERS = ("kde-scott", "kde-loo", "gmm-full", "gmm-diag", "bayes-gmm")
 """What a user would pick instead, without training a network."""
@@ -68,7 +68,7 @@ class RangeWarning(UserWarning):
 
 
 class Resolved(NamedTuple):
-    """A method, the name it goes by, and its card if it is a network with one."""
+    """A method, its name, and its card if it is a network that has one."""
 
     method: Method
     name: str

@@ -256,7 +256,7 @@ def _recipe(method: Method | None, sample: Sample) -> Method:
 
 
 def _ranked(data: str, held_out: dict[str, HeldOut], errors: dict[str, float]) -> list[Row]:
-    """Rows with the best first; the truth is shown, but it is nobody's rival."""
+    """Rows with the best first; the truth is shown, but does not compete."""
     order = sorted(held_out, key=lambda name: -held_out[name].mean)
     best = held_out[next(name for name in order if name != "truth")]
     rows = []
@@ -333,7 +333,7 @@ def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None
 
 
 def _number(value: float | None, decimals: int) -> str:
-    """A number for the table; a huge one, such as a wild row gives a kernel estimate, in few digits."""
+    """A number for the table; huge ones, which a wild row can cause, in few digits."""
     if value is None:
         return ""
     return f"{value:.{decimals}f}" if abs(value) < 1e6 else f"{value:.3g}"

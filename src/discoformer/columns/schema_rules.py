@@ -185,7 +185,7 @@ def _with_codes(base: ColumnSchema, there: pd.Series[Any], labels: tuple[Any, ..
 
 
 def _text(base: ColumnSchema, column: pd.Series[Any]) -> ColumnSchema:
-    """Texts, and whatever else is no number."""
+    """Texts, and everything else that is not a number."""
     there = column[column.notna()]
     other = next((type(cell).__name__ for cell in there if not isinstance(cell, str)), None)
     if other is not None and other not in ("int", "float"):

@@ -141,7 +141,7 @@ def to_tensor(values: Any, name: str) -> Tensor:
 
 
 def check_untracked(weights: Tensor | None) -> None:
-    """Refuse sample weights whose gradient would be asked for: not every core of a network has it."""
+    """Refuse sample weights that carry a gradient: not every core of a network can give it."""
     if weights is not None and weights.requires_grad and torch.is_grad_enabled():
         raise DataError("sample weights require a gradient, which networks do not pass on: detach them")
 

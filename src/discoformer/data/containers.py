@@ -48,7 +48,7 @@ def kind_of_type(holder: type) -> Kind:
 
 
 def labels_of(data: Any) -> list[Any] | None:
-    """The columns of a frame, whatever they are called by: text, numbers, tuples."""
+    """The labels of a frame's columns: text, numbers or tuples."""
     return None if kind_of(data) in ("array", "tensor") else list(data.columns)
 
 

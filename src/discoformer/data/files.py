@@ -66,7 +66,7 @@ def read_table(
     path : the file, several of them, ``-`` for standard input; or what was read of it already.
     columns : names to keep, in this order; all by default.
     by_position : give all columns of a file without names that are not ``columns``, for `Table.like`.
-    types : kinds of columns where the rules are not to decide, as in ``{"age": "count"}``.
+    types : kinds of columns, where they should not be inferred, as in ``{"age": "count"}``.
     exclude : names to leave out.
     plain : numbers alone: categories are left out, gaps refused.
     weights : name of the column that says how much each row counts.
@@ -91,7 +91,7 @@ def _is_npy(path: Paths | RawTable) -> bool:
 
 
 def _plain(path: Path, columns: Sequence[str] | None) -> Table:
-    """An npy file where pandas is not installed: numbers and nothing else."""
+    """An npy file of plain numbers, read without pandas."""
     values = read_array(open_content(path)).astype(np.float64)
     table = Table(values, generated_names(values.shape[1]), named=False)
     if columns is not None:
@@ -116,9 +116,9 @@ def read_sample(
 ) -> Table:
     """Read a table that is to be fitted.
 
-    Refused are fewer rows than columns + 1, and columns that are constant or linear in the columns before
-    them: there is no density.  With ``drop_dependent`` all that is asked for is two rows, and it is left
-    to the fit, as `discoformer.DiScoFormer` does, to leave out such columns.
+    Fewer rows than columns + 1 are refused, and so are columns that are constant or linear in the columns
+    before them: there is no density.  With ``drop_dependent`` two rows are enough, and the fit leaves out
+    such columns, as `discoformer.DiScoFormer` does.
     """
     table = read_table(path, columns, types=types, exclude=exclude, plain=plain, weights=weights)
     refuse_without_density(path, table, drop_dependent=drop_dependent)

@@ -1,8 +1,8 @@
 """Which method describes this sample best: held-out log-likelihood, for any method and any data.
 
 Every row is predicted once, by a fit that has not seen it (k-fold cross-validation).  The mean log
-density of the held-out rows needs no truth, rewards no overfitting, and its differences between two
-methods do not depend on the units of the columns.  Where the truth is known, `score_error` says how far
+density of the held-out rows needs no truth and does not reward overfitting.  Its difference between two
+methods does not depend on the units of the columns.  Where the truth is known, `score_error` says how far
 the score is off as well.
 """
 
@@ -53,7 +53,7 @@ class HeldOut:
         return _standard_error(self.log_density, self.weights)
 
     def minus(self, other: HeldOut) -> tuple[float, float]:
-        """Mean difference to another method and its standard error, row by row: rows are hard for both."""
+        """Mean lead over another method and its standard error, row by row: both find the same rows hard."""
         difference = self.log_density - other.log_density
         mean = float(np.average(difference, weights=self.weights))
         return mean, _standard_error(difference, self.weights)
