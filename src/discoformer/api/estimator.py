@@ -15,10 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+import discoformer.api.frames as frames
 import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
-from discoformer.api.frames import FrameColumns, find_columns, read_array_types, read_frame, read_weights
 from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError, check_points, check_weights
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
@@ -103,7 +103,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     schema_: Schema
-    _frame: FrameColumns | None
+    _frame: frames.FrameColumns | None
     _weights: NDArray[np.float64] | None
 
     def __init__(
@@ -151,14 +151,14 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         fitted = fit_sample(
             context,
             self.model,
-            weights=read_weights(sample_weight),
+            weights=frames.read_weights(sample_weight),
             bounds=self.bounds,
             names=self._names if schema is None else [str(column.name) for column in schema.used],
             kinds=None if schema is None else schema.kinds,
             own_bounds=None if schema is None else schema.bounds,
             axes=self.axes,
         )
-        self._keep(fitted, type(X), context, read_weights(sample_weight))
+        self._keep(fitted, type(X), context, frames.read_weights(sample_weight))
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -239,6 +239,14 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             self._left_out: NDArray[np.float64] = found.cpu().numpy()
         return self._left_out
 
+    def impute(self, X: Any, draws: int | None = None, random_state: Any = None) -> Any:
+        """X (m, d) with its gaps filled by what is expected given the rest of each row, in its own kind.
+
+        With ``draws`` a list of so many tables in which they are drawn, for multiple imputation.
+        """
+        check_is_fitted(self)
+        return frames.fill_gaps(self, X, draws, random_state)
+
     def marginal(self, columns: Any) -> DiScoFormer:
         """The estimator of some of the columns, in the order given, without another fit.
 
@@ -278,12 +286,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return functionals.entropy(*self._sample_and_source(), split=split)
 
     def fisher_information(self, *, split: Split = "balanced") -> Functional:
-        """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
-
-        Parameters
-        ----------
-        split : "balanced", "folds" or "none", as for `entropy`
-        """
+        """Fisher information E |grad log f|^2, and its standard error; ``split`` is as for `entropy`."""
         return functionals.fisher_information(*self._sample_and_source(), split=split)
 
     @property
@@ -310,7 +313,8 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if type(X) is not np.ndarray and is_remote(X):
             if is_dask(X):
                 return lazy_estimate(field, X)
-            source = open_source(X, self._file_names(X), show=self.verbose)
+            bare = isinstance(X, np.memmap) or Path(X).suffix.lower() == ".npy"  # without names
+            source = open_source(X, None if bare else self._names, show=self.verbose)
             return estimate_source(field, source, score=score)
         result: Estimate[Any] = self._ask(field.estimate, X)
         return result
@@ -376,10 +380,6 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _file_names(self, X: Any) -> list[str] | None:
-        """Columns to read from a file: those of the sample where both have names."""
-        return None if isinstance(X, np.memmap) or Path(X).suffix.lower() == ".npy" else self._names
-
     def _read_sample(self, X: Any) -> Tensor:
         """The sample as a tensor in its own precision, which is what its rounding errors come from."""
         mixed = takes_kinds(choose(self.model, self.axes))
@@ -389,11 +389,11 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = context.shape[-1]
             self._set_names(None)
             return context
-        found = read_frame(X, self.types, plain=not mixed)
+        found = frames.read_frame(X, self.types, plain=not mixed)
         if found is None:
             values = self._validate(X, reset=True)
             if self.types is not None and self.types != "continuous":
-                self._frame, values = read_array_types(values, self.types)
+                self._frame, values = frames.read_array_types(values, self.types)
         else:
             self._frame, values = found
             validate_data(self, X, reset=True, skip_check_array=True)  # how many columns, and their names
@@ -435,7 +435,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
-        return find_columns(columns, self._labels, named=bool(self._names) or self._frame is not None)
+        return frames.find_columns(columns, self._labels, named=bool(self._names) or self._frame is not None)
 
     def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
         """A fitted estimator for a field of some of the columns."""

@@ -9,20 +9,24 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from torch import Tensor
 
+from discoformer.columns.impute import impute
 from discoformer.columns.schema import ColumnSchema, Schema, infer_schema
 from discoformer.columns.schema_convert import from_numbers, number_column, to_numbers
 from discoformer.columns.schema_overrides import override
 from discoformer.columns.schema_rules import classify
 from discoformer.core.checks import DataError, show_cell
+from discoformer.core.fields import as_density
 from discoformer.data.containers import kind_of, kind_of_type, labels_of, refuse_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FrameColumns", "find_columns", "read_array_types", "read_frame", "read_weights"]
+__all__ = ["FrameColumns", "fill_gaps", "find_columns", "read_array_types", "read_frame", "read_weights"]
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,32 @@ def read_array_types(
     schema = Schema(tuple(columns))
     schema.warn()
     return FrameColumns(schema, np.ndarray), to_numbers(frame, schema)
+
+
+def fill_gaps(estimator: Any, data: Any, draws: int | None, random_state: Any) -> Any:
+    """The data with its gaps filled by the density of an estimator; a list of tables with ``draws``."""
+    columns: FrameColumns | None = estimator._frame
+    values = torch.tensor(estimator._read_queries(data))
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    generator = torch.Generator().manual_seed(seed)
+    density = as_density(estimator.field_)
+    found = impute(density, values, estimator._kinds, draws=draws, generator=generator).numpy()
+    tables = [_filled(data, table, columns) for table in (found if draws is not None else found[None])]
+    return tables if draws is not None else tables[0]
+
+
+def _filled(data: Any, values: NDArray[np.float64], columns: FrameColumns | None) -> Any:
+    """The data with gaps replaced by numbers (m, D)."""
+    if columns is None:
+        return torch.from_numpy(values).to(data) if isinstance(data, Tensor) else values
+    if labels_of(data) is None:
+        return columns.rows(values)
+    frame = _as_pandas(data).copy()
+    filled = from_numbers(values, columns.schema).set_index(frame.index)
+    for label in columns.labels:
+        if frame[label].isna().any():
+            frame[label] = frame[label].where(frame[label].notna(), filled[label])
+    return sys.modules["polars"].from_pandas(frame) if kind_of(data) == "polars" else frame
 
 
 def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[int]:

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from discoformer.api.gaps import draw_gaps
 from discoformer.cli.options import add_fit, add_input, fit_table, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.bounds import FREE, Bound, fill_bounds, parse_bounds
+from discoformer.columns.impute import impute
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError, show_cell
@@ -26,8 +27,6 @@ from discoformer.data.table import Table
 from discoformer.views.report import make_report
 
 __all__ = ["make_parser", "run"]
-
-DRAWS = 31  # of a gap
 
 EXAMPLES = """\
 examples:
@@ -88,7 +87,7 @@ def _sure_bounds(table: Table) -> list[Bound]:
 def _as_numbers(table: Table, kept: list[int], args: argparse.Namespace) -> Table:
     """The numbers of a table, gaps filled by what the rest of the row suggests: what the page can draw.
 
-    A median of draws from the density of all columns, categories included, makes no row look odd.
+    What is expected under the density of all columns, categories included, makes no row look odd.
     """
     if not kept:
         raise DataError(
@@ -100,7 +99,7 @@ def _as_numbers(table: Table, kept: list[int], args: argparse.Namespace) -> Tabl
     gaps = np.isnan(values)
     if gaps.any():
         density = as_density(fit_table(table, args.model, args.bounds).field)
-        values = np.median(draw_gaps(density, values, DRAWS), 0)
+        values = impute(density, torch.from_numpy(values), table.kinds).numpy()
         which = [f"{show_cell(table.names[j])} ({int(gaps[:, j].sum())})" for j in kept if gaps[:, j].any()]
         if which:
             warnings.warn(
