@@ -1,9 +1,9 @@
 """Tables with categories: held-out log density per row against StepMix, mixtures per combination, and none.
 
-Five folds of every table of `real_tables`.  `stepmix` is StepMix with Gaussian and categorical columns, 1 to 8
-classes by BIC; `combination` a Gaussian mixture (1 to 5 components by BIC) for every combination of labels with
-enough rows and one of all rows for the others, times smoothed shares of the combinations; `independent` takes
-every column by itself.  Bar: the default is best on at least 7 of 8.
+Five folds of every table of `real_tables`.  `stepmix` is StepMix with Gaussian and categorical columns, 1 to
+8 classes by BIC; `combination` a Gaussian mixture (1 to 5 components by BIC) for every combination of labels
+with enough rows and one of all rows for the others, times smoothed shares of the combinations;
+`independent` takes every column by itself.  Bar: the default is best on at least 7 of 8.
 
     python paper/benchmarks/mixed_tables.py                    all tables, to results/mixed_tables.csv
     python paper/benchmarks/mixed_tables.py --tables tips --folds 2 --out -

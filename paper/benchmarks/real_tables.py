@@ -41,7 +41,7 @@ NAMES = tuple(_SOURCES)
 
 
 class Mixed(NamedTuple):
-    """Rows of numbers and codes (n, d), and what the columns are; numbers on a grid are spread in its bins."""
+    """Rows of numbers and codes (n, d), and what the columns are."""
 
     values: NDArray[np.float64]
     kinds: list[ColumnKind]
@@ -66,8 +66,8 @@ def _frame(name: str) -> pd.DataFrame:
 def mixed_table(name: str, seed: int = 0) -> Mixed:
     """Complete rows of a table, at most `MOST` of them at random, standardized.
 
-    Texts and truth values are categories, and all else is numbers, whose rounding is taken back by even noise:
-    every method sees the same continuous numbers, so log densities are comparable.
+    Texts and truth values are categories, and all else is numbers, whose rounding is taken back by even
+    noise: every method sees the same continuous numbers, so log densities are comparable.
     """
     frame = _frame(name).drop(columns=list(_SOURCES[name])).dropna().reset_index(drop=True)
     if len(frame) > MOST:
