@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from browsing import Browser, start_browser
 
 from discoformer.data.files import Table, write_table
 from discoformer.models import registry
@@ -84,3 +85,10 @@ def csv(data: Table, tmp_path: Path) -> Path:
     """The same as a file."""
     write_table(data, tmp_path / "data.csv")
     return tmp_path / "data.csv"
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A real browser, for pages."""
+    with start_browser(tmp_path_factory.mktemp("pages")) as browser:
+        yield browser

@@ -27,6 +27,7 @@ def mixture(dim: int, count: int = 6, seed: int = 0) -> StudentMixture:
     """A mixture with components of all sorts, one of them nearly Gaussian."""
     rng = np.random.default_rng(seed)
     scale = torch.stack([random_covariance(dim, seed + k) for k in range(count)])
+    scale = 0.5 * (scale + scale.mT)  # to the last digit: the page carries the lower half
     nu = torch.tensor(np.append(rng.uniform(2.1, 30, count - 1), 5e5))
     log_weight = torch.tensor(np.log(rng.dirichlet(np.ones(count))))
     return StudentMixture(log_weight, 2 * normal(count, dim, seed=seed), scale, nu)
@@ -45,12 +46,13 @@ def table() -> Tensor:
 BOUNDS = [(-math.inf, math.inf), (0.0, math.inf), (0.0, 1.0), (-math.inf, 3.0), (-math.inf, math.inf)]
 
 
-def scores(seed: int) -> NormalScores:
-    """Normal scores of a column under a mixture of three."""
+def scores(seed: int, count: int = 3) -> NormalScores:
+    """Normal scores of a column under a mixture."""
     rng = np.random.default_rng(seed)
     free = torch.tensor(torch.inf, dtype=torch.float64)
-    parts = (np.log(rng.dirichlet(np.ones(3))), 2 * rng.normal(size=3), rng.uniform(0.3, 2, 3))
-    return NormalScores(-free, free, *map(torch.tensor, parts), torch.tensor([2.5, 40.0, 1e6]).double())
+    parts = (np.log(rng.dirichlet(np.ones(count))), 2 * rng.normal(size=count), rng.uniform(0.3, 2, count))
+    nu = torch.tensor(np.geomspace(2.5, 1e6, count))
+    return NormalScores(-free, free, *map(torch.tensor, parts), nu)
 
 
 def bounded(seed: int = 3) -> Density:

@@ -17,6 +17,7 @@ from discoformer.core.fields import Method
 from discoformer.methods import resolve
 from discoformer.priors import GMMPrior
 from discoformer_paper.harness.adapters import fit_density
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.memory import peak_gigabytes
 
 MODEL, MIXTURE, ATTENTION = "model", "mixture", "attention"
@@ -82,7 +83,7 @@ def find(name: str, model: str, dim: int) -> Method | None:
     names = {
         MODEL: model,
         MIXTURE: MIXTURE,
-        ATTENTION: f"attention-d{dim}",
+        ATTENTION: core_name(dim),
         OURS: "kde-scott",
         BIC: "gmm-full",
     }

@@ -39,7 +39,7 @@ from discoformer.core.checks import DataError
 from discoformer.models.registry import list_models
 from discoformer_paper.harness import summary
 from discoformer_paper.harness.benchmark import Session, benchmark, run_fresh, unfinished
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.figures import finish, panels
 from discoformer_paper.harness.ledger import Ledger
 
@@ -69,7 +69,7 @@ def available(name: str, dim: int) -> bool:
     if name == FFT and (dim > 2 or find_spec("KDEpy") is None):
         print(f"{name}, d={dim}: skipped, " + ("for one or two columns only" if dim > 2 else "not installed"))
         return False
-    if name == ATTENTION and f"{CORE_NAME}{dim}" not in list_models():
+    if name == ATTENTION and core_name(dim) not in list_models():
         print(f"{name}-d{dim}: skipped, not in the registry")
         return False
     return True

@@ -19,33 +19,33 @@ from discoformer_paper.harness.ledger import Rows
 from discoformer_paper.harness.problems import seed_of
 from discoformer_paper.harness.summary import Summary
 
+HOLDS = {"shown": True, "not shown": False, "undecided": None, "not tested": None}
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-MIXTURE = {"kind": "mixture", "layers": 2, "width": 16, "heads": 2, "slots": 8}
+MIXTURE = {"kind": "unified", "layers": 2, "width": 16, "heads": 2, "slots": 8}
 
 
-def save_mixture(folder: Path, frame: str, *, axis: bool) -> Path:
+def save_mixture(folder: Path, name: str, seed: int) -> Path:
     """A mixture network whose decisions are random, so that every path of its arithmetic matters."""
-    core = {**MIXTURE, "axis": axis}
     with torch.random.fork_rng():
-        torch.manual_seed(0)
-        network = build_network(core, frame)
+        torch.manual_seed(seed)
+        network = build_network(MIXTURE, "whiten")
         for layer in network.core.layers:
             torch.nn.init.normal_(layer.decide.weight, std=0.3)
-    path = folder / f"{frame}.safetensors"
-    save_model(network, Card(core, frame, dims=(1, 64), sizes=(2, 10_000)), path)
+    path = folder / f"{name}.safetensors"
+    save_model(network, Card(MIXTURE, "whiten", dims=(1, 64), sizes=(2, 10_000)), path)
     return path
 
 
 @pytest.fixture(scope="session")
 def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a small random mixture network that whitens; its name is "whiten"."""
-    return save_mixture(tmp_path_factory.mktemp("weights"), "whiten", axis=False)
+    """Weights of a small random mixture network; its name is "whiten"."""
+    return save_mixture(tmp_path_factory.mktemp("weights"), "whiten", 0)
 
 
 @pytest.fixture(scope="session")
 def other_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a small random mixture network that standardizes."""
-    return save_mixture(tmp_path_factory.mktemp("weights"), "standardize", axis=True)
+    """Weights of another one."""
+    return save_mixture(tmp_path_factory.mktemp("weights"), "other", 1)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def verdicts() -> Callable[..., list[bool | None]]:
 
     def find(summary: Summary, *words: str) -> list[bool | None]:
         claims = [claim for claim in summary.claims if claim.whose == "paper"]
-        return [claim.holds for claim in claims if all(word in claim.text for word in words)]
+        return [HOLDS[claim.verdict] for claim in claims if all(word in claim.text for word in words)]
 
     return find
 

@@ -11,11 +11,16 @@ def test_the_overview_of_all_experiments_is_short(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    claims = [Claim("paper", "a", True, ""), Claim("paper", "b", None, ""), Claim("ours", "c", False, "")]
+    claims = [
+        Claim("paper", "a", "shown", ""),
+        Claim("paper", "b", "undecided", ""),
+        Claim("ours", "c", "not shown", ""),
+    ]
     print_overview([(find(name), Summary("error", [], claims), 7, 0.25) for name in NAMES])
     header, *lines = (line.split() for line in capsys.readouterr().out.splitlines())
     assert len(lines) < 10
-    assert header == ["about", "rows", "confirmed", "contradicted", "open", "met", "missed", "minutes"]
-    assert lines[-1] == ["all", *map(str, (7 * 22, 22, 0, 22, 0, 22)), "5.5"]
-    sums = [sum(int(line[place]) for line in lines[:-1]) for place in range(1, 7)]
-    assert sums == [int(cell) for cell in lines[-1][1:7]]
+    verdicts = ["shown", "not", "shown", "undecided", "not", "tested"]
+    assert header == ["about", "rows", *verdicts, "met", "missed", "minutes"]
+    assert lines[-1] == ["all", *map(str, (7 * 24, 24, 0, 24, 0, 0, 24)), "6.0"]
+    sums = [sum(int(line[place]) for line in lines[:-1]) for place in range(1, 8)]
+    assert sums == [int(cell) for cell in lines[-1][1:8]]

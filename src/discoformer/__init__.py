@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discoformer.api.estimate import estimate
     from discoformer.api.estimator import DiScoFormer
+    from discoformer.api.evidence import evidence, savage_dickey
     from discoformer.api.imputer import DiScoFormerImputer
+    from discoformer.api.ratio import ratio
     from discoformer.baselines.kde import KDE
     from discoformer.core.checks import DataError
     from discoformer.core.fields import Density, Estimate, Field, Method, PointDensity
@@ -42,7 +44,10 @@ __all__ = [
     "SupportWarning",
     "__version__",
     "estimate",
+    "evidence",
     "load_model",
+    "ratio",
+    "savage_dickey",
 ]
 
 # Names load on first use (PEP 562), so that `discoformer --help` does not wait for torch.
@@ -59,7 +64,10 @@ _HOMES = {
     "RangeWarning": "discoformer.methods",
     "SupportWarning": "discoformer.core.transforms",
     "estimate": "discoformer.api.estimate",
+    "evidence": "discoformer.api.evidence",
     "load_model": "discoformer.models.registry",
+    "ratio": "discoformer.api.ratio",
+    "savage_dickey": "discoformer.api.evidence",
 }
 
 

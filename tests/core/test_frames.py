@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from discoformer.core.checks import DataError
-from discoformer.core.frames import FRAMES, Identity, Standardize, Whiten, dependent_columns
+from discoformer.core.frames import FRAMES, Identity, Scatter, Standardize, Whiten, dependent_columns
 from discoformer.priors import gaussian
 
 
@@ -127,3 +127,13 @@ def test_a_canonical_frame_reads_a_sample_and_its_affine_images_alike(dim: int, 
     torch.testing.assert_close(frame.normalize(x), moved.normalize(x @ matrix - 7.0), rtol=0, atol=1e-8)
     assert torch.linalg.slogdet(frame.matrix)[1] == pytest.approx(float(frame.log_det))
     torch.testing.assert_close(frame.denormalize(frame.normalize(x)), x)
+
+
+def test_scatter_is_the_papers_listing() -> None:
+    """S = Xc' Xc + eps I, not divided by n: coordinates shrink like 1 / sqrt(n)."""
+    x = sample()
+    y = Scatter(eps=0.5).fit(x).normalize(x)
+    centered = x - x.mean(0)
+    values, vectors = torch.linalg.eigh(centered.mT @ centered + 0.5 * torch.eye(3, dtype=x.dtype))
+    torch.testing.assert_close(y, centered @ (vectors / values.sqrt()) @ vectors.mT)
+    torch.testing.assert_close(Scatter(0.0).fit(x).normalize(x).square().sum(0), torch.ones(3, dtype=x.dtype))

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from helpers import F64, fit_quietly, mixture_network, normal, random_covariance
+from helpers import F64, fit_quietly, gmm_sample, mixture_network, normal, random_covariance
 from scipy import integrate, stats
 from torch import Tensor
 
@@ -15,9 +15,11 @@ from discoformer import KDE, DataError, Density, Field, PointDensity
 from discoformer.baselines import SteinGradient
 from discoformer.columns.bounds import FREE, Bound, fit_maps
 from discoformer.columns.fitting import FitRecipe
+from discoformer.core.fields import as_density
 from discoformer.core.frames import Whiten
 from discoformer.core.pushforward import PushedDensity, PushedField, Pushforward, on_support, push
 from discoformer.core.transforms import Frame, Transform, scaling_frame
+from discoformer.models.registry import load_model
 from discoformer.priors import gaussian
 
 BOUNDS: list[Bound] = [(0.0, math.inf), (-1.0, 1.0), FREE, FREE]
@@ -322,3 +324,15 @@ def test_a_batch_is_a_loop_in_every_verb() -> None:
         ):
             torch.testing.assert_close(mine, own, rtol=1e-7, atol=1e-7)
     assert whole.sample(7).shape == (2, 7, 3)
+
+
+def test_conditional_log_density_of_many_rows_is_that_of_one_at_a_time() -> None:
+    sample = gmm_sample(150, 3)
+    density = as_density(FitRecipe(load_model("default"), [(-99.0, float("inf"))] + [FREE] * 2).fit(sample))
+    found = density.conditional_log_density([2, 0], sample[:6])
+    for row, value in zip(sample[:6], found, strict=True):
+        one = density.conditional([2, 0], row[[2, 0]]).log_density(row[1].reshape(1, 1))
+        torch.testing.assert_close(value, one[0], rtol=1e-8, atol=1e-8)
+    assert isinstance(density.conditional_log_density([0], sample[:6].numpy()), np.ndarray)
+    with pytest.raises(DataError, match="none is left"):
+        density.conditional_log_density([0, 1, 2], sample)

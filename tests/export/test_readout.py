@@ -9,10 +9,11 @@ from helpers import assert_relative, attention_network, exportable_field, querie
 
 from discoformer import SupportWarning
 from discoformer.columns.fitting import FitRecipe
+from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
 from discoformer.core.frames import FRAMES
 from discoformer.export.readout import NetworkReadout, _fit_frame, make_readout
-from discoformer.models.registry import load_model
+from discoformer.models.registry import build_network, load_model
 
 KINDS = ["mixture", "supported", "bounded", "attention", "attention-lift"]
 
@@ -54,6 +55,14 @@ def test_frame_without_eigenvalues_is_the_frame(name: str) -> None:
     mine, ours = _fit_frame(name, points), FRAMES[name].fit(points)
     for part in ("center", "matrix", "inverse", "log_det"):
         torch.testing.assert_close(getattr(mine, part), getattr(ours, part), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("estimates", ["score", "density"])
+def test_one_head_alone_is_refused(estimates: str) -> None:
+    core = {"kind": "attention", "dim": 3, "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
+    network = build_network(core | {"estimates": estimates}, "whiten")
+    with pytest.raises(DataError, match=f"for the {estimates} alone cannot be exported"):
+        NetworkReadout(network)
 
 
 @pytest.mark.parametrize("frame", FRAMES)

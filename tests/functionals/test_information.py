@@ -13,12 +13,15 @@ from discoformer.baselines.score_matching import ScoreMatching
 from discoformer.baselines.sdkde import AutogradScore
 from discoformer.core.checks import DataError
 from discoformer.functionals import (
+    conditional_mutual_information,
     entropy,
     fisher_information,
     kl_divergence,
     mutual_information,
     relative_fisher_information,
+    total_correlation,
 )
+from discoformer.models.registry import load_model
 from discoformer.priors import gaussian
 
 
@@ -140,3 +143,32 @@ def test_a_field_without_density_has_fisher_information_but_no_entropy() -> None
     assert torch.isfinite(torch.stack(relative_fisher_information(x, x + 1, method))).all()
     with pytest.raises(DataError, match="score only"):
         entropy(x, method)
+
+
+def test_information_of_three_parts_by_the_entropies_of_a_gaussian() -> None:
+    generator = torch.Generator().manual_seed(0)
+    covariance = torch.tensor([[2.0, 0.8, 0.5], [0.8, 1.0, 0.3], [0.5, 0.3, 1.5]], dtype=torch.float64)
+    x = gaussian(torch.zeros(3).double(), covariance).sample(3000, generator)
+
+    def log_det(*columns: int) -> float:
+        return 0.5 * float(torch.logdet(covariance[list(columns)][:, list(columns)]))
+
+    method = MaximumLikelihood()
+    conditional = conditional_mutual_information(x[:, :1], x[:, 1:2], x[:, 2:], method)
+    exact = log_det(0, 2) + log_det(1, 2) - log_det(2) - log_det(0, 1, 2)
+    assert abs(float(conditional.value) - exact) < 4 * float(conditional.standard_error)
+    total = total_correlation(x, method)
+    exact = log_det(0) + log_det(1) + log_det(2) - log_det(0, 1, 2)
+    assert abs(float(total.value) - exact) < 4 * float(total.standard_error)
+    with pytest.raises(DataError, match="one field cannot stand"):
+        total_correlation(x, gaussian(torch.zeros(3).double(), covariance))  # type: ignore[arg-type]
+
+
+def test_margins_of_the_joint_density_are_those_of_a_gaussian() -> None:
+    x = normal(800, 2) @ torch.tensor([[1.0, 0.7], [0.0, 0.5]], dtype=torch.float64)
+    method = load_model("default").network
+    joint = mutual_information(x[:, :1], x[:, 1:], method, "joint", split="none")
+    own = mutual_information(x[:, :1], x[:, 1:], method, split="none")
+    assert abs(float(joint.value - own.value)) < 0.05
+    with pytest.raises(DataError, match="answers at points only"):
+        mutual_information(x[:, :1], x[:, 1:], ScoreMatching(), "joint")

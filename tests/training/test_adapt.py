@@ -119,11 +119,21 @@ def test_adapts_inside_no_grad_and_from_arrays():
         assert torch.equal(one, other)
 
 
+def test_the_loss_at_some_points_is_an_estimate_of_that_at_all():
+    network, context = tiny(), sample(60, 2)
+    adapted = [adapt_consistency(network, context, steps=3, points=points) for points in (None, 60, 20)]
+    found = [each.fit(context).score(context).detach() for each in adapted]
+    torch.testing.assert_close(found[0], found[1])
+    assert 0 < float((found[0] - found[2]).norm()) < float(found[0].norm())
+
+
 def test_bad_input_is_refused():
     with pytest.raises(DataError, match="NaN"):
         adapt_consistency(tiny(), sample(30, 2).log().log())
     with pytest.raises(DataError, match="steps = -1"):
         adapt_consistency(tiny(), sample(30, 2), steps=-1)
+    with pytest.raises(DataError, match="points = 0"):
+        adapt_consistency(tiny(), sample(30, 2), points=0)
     with pytest.raises(DataError, match="lr = 0"):
         adapt_consistency(tiny(), sample(30, 2), lr=0.0)
     with pytest.raises(TypeError, match="Linear is the gradient of its density already"):

@@ -1,6 +1,7 @@
 """Recipes: what is refused, and the committed ones, by which the shipped weights were trained."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from discoformer.core.checks import DataError
 from discoformer.models.registry import build_network, list_models
 from discoformer.priors import GMMPrior, prior_from_config
 from discoformer.training.config import Recipe, load_recipe
+from discoformer.training.loop import Trainer
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = {path.stem: path for path in (*ROOT.glob("configs/*.yaml"), *ROOT.glob("paper/configs/*.yaml"))}
@@ -80,6 +82,11 @@ VALUES = {
             "{core: {kind: attention, dim: 2}, slots: [2, 4]}",
             "slots, loops and axes_off belong to the unified core",
         ),
+        ("recompute: true", "recompute belongs to the attention core"),
+        ("{context_queries: false, fresh: 0.0}", "no queries that this loss can use"),
+        ("{balance: true, loss: mse}", "balance weighs relative errors"),
+        ("loss: huber", "should be 'relative' or 'mse'"),
+        ("{core: {kind: attention, dim: 2}, alpha: 1.0}", "alpha = 1 trains density: say estimates: density"),
         ("colour: blue", "unknown key colour, known are alpha, average"),
         ("{lr: 0, tokens: no}", "tokens = False: give a whole number; lr = 0: should be greater than 0"),
     ],
@@ -148,6 +155,44 @@ def test_recipe_is_named_like_its_file_and_can_be_built(name: str) -> None:
     assert all(isinstance(prior_from_config(prior), GMMPrior) for prior in recipe.validations)
 
 
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_recipe_trains_when_its_samples_are_made_small(name: str, tmp_path: Path) -> None:
+    """As `discoformer train CONFIG --set ...` does."""
+    small = ("sizes=[32,64]", "tokens=128", "start=null", "core.layers=2", "steps=2", "cycles=1")
+    trainer = Trainer(load_recipe(CONFIGS[name], small), tmp_path, "cpu")
+    before = [parameter.detach().clone() for parameter in trainer.network.parameters()]
+    losses = [float(trainer.train_step().total.detach()) for _ in range(2)]
+    assert all(map(math.isfinite, losses))
+    moved = [bool((new != old).any()) for new, old in zip(trainer.network.parameters(), before, strict=True)]
+    assert sum(moved) > 0.9 * len(moved)
+
+
+def test_changes_of_a_recipe_are_those_of_the_command_line() -> None:
+    printed = CONFIGS["printed-d2"]
+    recipe = load_recipe(printed, ["sizes=[64, 128]", "core.layers=2", "frame=whiten", "alpha=0.25"])
+    assert (recipe.sizes, recipe.core["layers"], recipe.frame, recipe.alpha) == ((64, 128), 2, "whiten", 0.25)
+    for change, message in {
+        "sizes": "write KEY=VALUE",
+        "nothing.layers=2": "write KEY=VALUE",
+        "sizes.0=3": "write KEY=VALUE",
+        "sizes=[": "is not a value",
+        "size=3": "unknown key size",
+        "alpha=0.0": "estimates: score in the core",
+    }.items():
+        with pytest.raises(DataError, match=message):
+            load_recipe(printed, [change])
+
+
+def test_backbones_differ_in_what_they_estimate_alone() -> None:
+    both, score, density = (
+        load_recipe(CONFIGS[f"backbone-{estimates}"]).model_dump()
+        for estimates in ("both", "score", "density")
+    )
+    for other in (score, density):
+        assert {key for key in both if both[key] != other[key]} == {"name", "core", "alpha"}
+        assert both["core"] == {key: value for key, value in other["core"].items() if key != "estimates"}
+
+
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_shipped_weights_come_from_their_committed_recipe(name: str) -> None:
     card = SHIPPED[name]
@@ -163,9 +208,10 @@ def test_shipped_weights_come_from_their_committed_recipe(name: str) -> None:
     assert card.prior == prior_from_config(recipe["prior"]).describe()
 
 
-def test_the_ablation_changes_the_frame_and_nothing_else() -> None:
+@pytest.mark.parametrize("longer", ["", "-2048"])
+def test_the_ablation_changes_the_frame_and_nothing_else(longer: str) -> None:
     with_whitening, without = (
-        load_recipe(CONFIGS[f"ablation-{frame}"]).model_dump() for frame in ("whiten", "identity")
+        load_recipe(CONFIGS[f"ablation-{frame}{longer}"]).model_dump() for frame in ("whiten", "identity")
     )
     assert {key for key in without if without[key] != with_whitening[key]} == {"name", "frame"}
     assert (with_whitening["frame"], without["frame"]) == ("whiten", "identity")

@@ -134,7 +134,9 @@ report_sizes: [32]
     ("change", "message"),
     [
         ({"prior": {"name": "magic"}}, "'magic' is not one of gmm"),
-        ({"validation": {"name": "broad"}}, "validation prior must be a GMM prior"),
+        ({"validation": {"name": "magic"}}, "'magic' is not one of gmm"),
+        ({"prior": {"name": "no_such_module:Prior"}}, "cannot be imported"),
+        ({"prior": {"name": "discoformer.core.checks:DataError"}}, "is no prior: subclass"),
         ({"frame": "sideways"}, "unknown frame"),
         ({"core": {"kind": "attention", "dim": 2, "layers": 0}, "dims": [2]}, "layers = 0"),
         ({"core": {**UNIFIED, "heads": 0}}, "heads = 0"),

@@ -11,19 +11,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discoformer.core.files import replacing
+from discoformer.models.registry import list_models, read_card
 from discoformer_paper.experiments import NAMES, find
+from discoformer_paper.harness.contestants import NETWORKS, network_name
 from discoformer_paper.harness.labels import OURS, PUBLISHED
 from discoformer_paper.harness.provenance import QUICK, minutes_ledger, read_runs
 from discoformer_paper.harness.runner import Experiment
-from discoformer_paper.harness.summary import Claim, Summary, Whose, number
+from discoformer_paper.harness.summary import Claim, Summary, Verdict, Whose, number
 
 __all__ = ["VERDICTS", "count_verdicts", "page_of", "page_path", "write_page"]
 
 OURS_LABEL = "default"
-VERDICTS: dict[Whose, dict[bool | None, str]] = {
-    "paper": {True: "confirmed", False: "contradicted", None: "open"},
-    "ours": {True: "met", False: "missed", None: "open"},
+VERDICTS: dict[Whose, dict[Verdict, str]] = {
+    "paper": {
+        "shown": "shown",
+        "not shown": "not shown by our training",
+        "undecided": "undecided",
+        "not tested": "not tested here",
+    },
+    "assumption": {
+        "shown": "the measurement agrees",
+        "not shown": "the measurement does not agree",
+        "undecided": "undecided",
+        "not tested": "not tested here",
+    },
+    "ours": {"shown": "met", "not shown": "missed", "undecided": "undecided", "not tested": "not measured"},
 }
+_WHOSE = {"paper": "The paper", "assumption": "Assumed in the paper's theory", "ours": "Our bar"}
 QUICK_NOTE = """\
 **From `--quick`**: tiny sizes, to see that everything runs. These numbers are no results.
 """
@@ -65,17 +79,40 @@ def page_of(folder: Path) -> str:
     notes = [QUICK_NOTE] if any(run.sizes == QUICK for run in read_runs(folder).values()) else []
     results = "\n".join([*notes, *_markdown(overview, left=(0, 1, 3)), "", *sections])
     template = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
-    return template.format(folder=folder.name, results=results.rstrip("\n"))
+    networks = "\n".join(_markdown(_networks(), left=range(6)))
+    return template.format(folder=folder.name, results=results.rstrip("\n"), networks=networks)
+
+
+def _networks() -> list[list[str]]:
+    """A table of the networks that stand for the paper's, from their cards."""
+    table = [["used for", "network", "kernels", "frame", "dropout", "loss", "n", "steps", "minutes"]]
+    cards = list_models()
+    for kind, names in NETWORKS.items():
+        for key, name in names.items():
+            row = [f"{kind}, {f'd = {key}' if key.isdigit() else key}", f"`{network_name(kind, key)}`"]
+            card = cards.get(name) or (read_card(name) if Path(name).is_file() else None)
+            if card is None:
+                table.append([*row, "not installed", *[""] * 6])
+                continue
+            recipe = card.record.get("recipe", {})
+            row += [
+                "yes" if card.core.get("lift") else "no",
+                card.frame,
+                f"{card.core.get('dropout', 0.1):g}",
+            ]
+            row += [recipe.get("loss", "relative"), "-".join(map(str, card.sizes))]
+            table.append([*row, *(str(card.record.get(what, "")) for what in ("steps", "minutes"))])
+    return table
 
 
 def count_verdicts(claims: Sequence[Claim], whose: Whose) -> str:
-    """How many claims hold, do not, and are open; no word for what does not occur.
+    """How many claims got which verdict; no word for what does not occur.
 
-    >>> count_verdicts([Claim("paper", "a", True, ""), Claim("paper", "b", None, "")], "paper")
-    '1 confirmed, 1 open'
+    >>> count_verdicts([Claim("paper", "a", "shown", ""), Claim("paper", "b", "undecided", "")], "paper")
+    '1 shown, 1 undecided'
     """
-    holds = [claim.holds for claim in claims if claim.whose == whose]
-    return ", ".join(f"{holds.count(kind)} {word}" for kind, word in VERDICTS[whose].items() if kind in holds)
+    found = [claim.verdict for claim in claims if claim.whose == whose]
+    return ", ".join(f"{found.count(kind)} {word}" for kind, word in VERDICTS[whose].items() if kind in found)
 
 
 def _section(experiment: Experiment, summary: Summary, folder: Path, count: int) -> str:
@@ -91,6 +128,8 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
         parts += ["Where we are worse:", "", *(f"- {_escape(sentence)}" for sentence in worse), ""]
     if summary.claims:
         parts += [*map(_claim, summary.claims), ""]
+    if summary.notes:
+        parts += [*map(_escape, summary.notes), ""]
     picture = folder / f"{experiment.name}.png"
     if picture.exists():
         parts += [f"![{experiment.title}: {experiment.shows}]({folder.name}/{picture.name})", ""]
@@ -123,10 +162,9 @@ def _read_off(header: Sequence[str], row: Sequence[str]) -> list[str]:
 
 
 def _claim(claim: Claim) -> str:
-    whose = "The paper" if claim.whose == "paper" else "Our bar"
-    verdict = VERDICTS[claim.whose][claim.holds]
-    verdict = f"**{verdict}**" if claim.holds is False else verdict
-    return f"- {whose}: {_escape(claim.text)}: {verdict} ({_escape(claim.evidence)})."
+    verdict = VERDICTS[claim.whose][claim.verdict]
+    verdict = f"**{verdict}**" if claim.verdict == "not shown" and claim.whose != "assumption" else verdict
+    return f"- {_WHOSE[claim.whose]}: {_escape(claim.text)}: {verdict} ({_escape(claim.evidence)})."
 
 
 def _markdown(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:

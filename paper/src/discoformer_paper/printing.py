@@ -31,18 +31,19 @@ def print_summary(experiment: Experiment, summary: Summary, ours: str) -> None:
     for sentence in (*summary.worse(ours), *summary.core_worse()):
         print(f"worse: {sentence}")
     for claim in summary.claims:
-        verdict = VERDICTS[claim.whose][claim.holds]
-        verdict = verdict.upper() if claim.holds is False else verdict
+        verdict = VERDICTS[claim.whose][claim.verdict]
+        verdict = verdict.upper() if claim.verdict == "not shown" else verdict
         print(f"{claim.whose}, {verdict}: {claim.text} ({claim.evidence})")
 
 
 def print_overview(done: Sequence[tuple[Experiment, Summary, int, float]]) -> None:
-    """A line for each group of experiments: rows, verdicts on the paper's claims and on our bars, minutes."""
-    verdicts = [word for words in VERDICTS.values() for word in words.values()]
-    columns = ["rows", *dict.fromkeys(verdicts), "minutes"]
+    """A line for each group of experiments: rows, verdicts on the paper's claims, bars of ours, minutes."""
+    bars = {kind: VERDICTS["ours"][kind] for kind in ("shown", "not shown")}
+    columns = ["rows", *VERDICTS["paper"], *bars.values(), "minutes"]
     counts = [
         {"about": experiment.about, "rows": rows, "minutes": minutes}
-        | Counter(VERDICTS[claim.whose][claim.holds] for claim in summary.claims)
+        | Counter(claim.verdict for claim in summary.claims if claim.whose == "paper")
+        | Counter(bars.get(claim.verdict, "") for claim in summary.claims if claim.whose == "ours")
         for experiment, summary, rows, minutes in done
     ]
     table = pd.DataFrame(counts).groupby("about", sort=False).sum().reindex(columns=columns, fill_value=0)

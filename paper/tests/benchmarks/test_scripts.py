@@ -9,6 +9,7 @@ import pytest
 
 from discoformer.baselines import KDE, GaussianMixtureBIC
 from discoformer.methods import PEERS
+from discoformer.training.config import load_recipe
 from discoformer_paper.harness.benchmark import Session
 from discoformer_paper.harness.contestants import Contestant
 from discoformer_paper.harness.problems import ERRORS, gmm_problem, seed_of
@@ -60,6 +61,41 @@ def test_benchmarks_run_and_resume(
         replace_rival(name, Refusing)
     assert module.main(arguments) == code
     assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+
+
+def test_the_cost_of_a_recipe_is_that_of_its_products(tmp_path: Path, load: Load) -> None:
+    """A map of width w costs 2 w^2 a point, attention 4 n w, the way back twice; none of the last context."""
+    module = load("training_cost")
+    small = ["sizes=[512,512]", "tokens=1024", "core.layers=3"]
+    recipe, again = (load_recipe(module.RECIPES[0], [*small, f"recompute={on}"]) for on in ("false", "true"))
+    unit, attention = 2 * 1024 * recipe.core["width"] ** 2, 4 * 1024 * 512 * recipe.core["width"]
+    forward = 3 * ((12 + 10) * unit + 2 * attention)  # queries need no keys and values
+    backward = 2 * (forward - 10 * unit - attention)
+    assert abs(module.operations(recipe) / (forward + backward) - 1) < 0.02
+    assert abs(module.operations(again) / (2 * forward + backward) - 1) < 0.02
+    assert module.memory(again) < module.memory(recipe)
+    assert module.main(["--quick", "--out", str(tmp_path)]) == 0
+    assert len((tmp_path / "training_cost.csv").read_text().splitlines()) == 2
+
+
+def test_rates_are_tuned_on_seeds_of_their_own(
+    tmp_path: Path, load: Load, save_attention: Callable[[int, int], Path]
+) -> None:
+    module = load("adaptation_rates")
+    assert seed_of(module.VALIDATION + 100) < seed_of(0)
+    path = save_attention(2, 0)
+    assert module.main(["--quick", "--model", str(path), "--datasets", "1", "--out", str(tmp_path)]) == 0
+    _, *lines = csv.reader((tmp_path / "adaptation_rates.csv").read_text().splitlines())
+    assert len(lines) == len(module.RATES) and [line[-1] for line in lines].count("best") == 1
+    with pytest.raises(SystemExit, match="steps are taken by one network"):
+        module.main(["--quick", "--model", "default-gmm", "--out", str(tmp_path)])
+
+
+def test_naive_memory_grows_with_the_square_of_n(tmp_path: Path, load: Load) -> None:
+    assert load("naive_memory").main(["--quick", "--out", str(tmp_path)]) == 0
+    _, first, *carried = csv.reader((tmp_path / "naive_memory.csv").read_text().splitlines())
+    assert 0.008 < float(first[2]) < 0.1, "a million pairs in the plane, four bytes each, twice"
+    assert float(carried[1][2]) / float(carried[0][2]) == pytest.approx(4, rel=0.02)
 
 
 class Refusing(KDE):

@@ -7,6 +7,7 @@ import torch
 
 from discoformer.core.checks import DataError
 from discoformer.methods import resolve
+from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.registry import build_network
 from discoformer_paper.experiments import attention_maps as maps
 from discoformer_paper.experiments.heavy_tails import problem
@@ -18,13 +19,20 @@ def test_maps_are_shares_and_those_of_mixtures_are_symmetric(model_path: Path) -
     with torch.random.fork_rng():
         torch.manual_seed(0)
         core = build_network(tiny, "whiten").double().eval()
-    mixture = resolve(str(model_path)).method
-    for method, shape in ((core, (1, 2)), (mixture, (1, 1))):
+    views = resolve(str(model_path)).method
+    for method, shape in ((core, (1, 2)), (views, (1, 1)), (views.network, (1, 1))):
         found = maps.maps_of(method, sample)
         assert found.shape == (*shape, 60, 60) and maps.map_shape(method) == shape
         assert (found >= 0).all()
         torch.testing.assert_close(found.sum(-1), torch.ones(*shape, 60, dtype=torch.float64))
-    torch.testing.assert_close(found, found.mT)
+    mixture = StudentMixture(
+        torch.tensor([0.3, 0.7]).double().log(),
+        sample[:2],
+        torch.eye(2, dtype=torch.float64).expand(2, 2, 2),
+        torch.full((2,), 9.0, dtype=torch.float64),
+    )
+    through = maps._by_field(mixture, sample)
+    torch.testing.assert_close(through, through.mT)
     with pytest.raises(DataError, match="neither attention nor components"):
         maps.maps_of(resolve("kde-scott").method, sample)
 

@@ -71,4 +71,4 @@ def test_each_claim_has_its_own_rivals() -> None:
         for method, error in errors.items()
     )
     claims = [c for c in entropy_fisher.summary(rows, "ours").claims if c.whose == "paper"]
-    assert [claim.holds for claim in claims] == [True, False, True]
+    assert [claim.verdict for claim in claims] == ["shown", "not shown", "shown"]

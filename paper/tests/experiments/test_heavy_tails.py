@@ -54,7 +54,7 @@ def test_a_failed_adaptation_counts_as_failed_from_there_on(
         raise DataError("no")
 
     monkeypatch.setattr(heavy_tails, "adapt_path", break_down)
-    contestant = Contestant("net", "net@1", load_model(str(model_path)))
+    contestant = Contestant("net", "net@1", load_model(str(model_path)).network)
     job = heavy_tails.adapted_job(heavy_tails.problem("student", 64), contestant, 0, (0, 2, 4))
     before, *after = job.measure()
     assert [key[-1] for key in job.keys] == [0, 2, 4]

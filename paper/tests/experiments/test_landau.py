@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from discoformer_paper.experiments import landau
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.ledger import Rows
 
 
@@ -13,12 +14,12 @@ def test_a_plasma_is_judged_by_bounds_in_the_text(error: float, verdicts: Any) -
     key = {"case": "maxwell-3", "start": "gaussian", "seed": "0", "time": "4"}
     rows = Rows(
         {**key, "method": method, **dict.fromkeys(landau.VALUES, value)}
-        for method, value in (("attention-d3", error), ("sbtm", 0.02), ("kde", 0.1))
+        for method, value in ((core_name(3), error), ("sbtm", 0.02), ("kde", 0.1))
     )
     summary = landau.summary(rows, "default")
-    assert verdicts(summary, "at most 2 times") == [error <= 0.04]
-    assert verdicts(summary, "at most 0.05") == [error <= 0.05]
-    (evidence,) = (claim.evidence for claim in summary.claims if "at most 2 times" in claim.text)
+    assert verdicts(summary, "our bound: 2 times") == [error <= 0.04]
+    assert verdicts(summary, "our bound: error 0.05") == [error <= 0.05]
+    (evidence,) = (claim.evidence for claim in summary.claims if "our bound: 2 times" in claim.text)
     assert f"(SBTM 0.02): {error:g}" in evidence
 
 

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from discoformer_paper.experiments import sdkde
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.ledger import Rows
 
 
@@ -32,6 +33,31 @@ def test_the_claims_are_judged_by_scotts_rule(mixture: str, exponent: float) -> 
         for (method, variant, rule), rate in curves.items()
         for n in (128, 256, 512)
     )
-    claims = [c.holds for c in sdkde.summary(rows, "ours").claims if c.whose == "paper"]
-    steep = exponent > 0.7
-    assert claims == ([steep, steep, True, True] if mixture == "gauss1" else [None] * 4)
+    claims = [c.verdict for c in sdkde.summary(rows, "ours").claims if c.whose == "paper"]
+    steep = "shown" if exponent > 0.7 else "not shown"
+    assert claims == ([steep, steep, "shown", "shown"] if mixture == "gauss1" else ["not tested"] * 4)
+
+
+@pytest.mark.parametrize("exact", [0.5, 2.0])
+def test_a_mixture_on_which_the_exact_score_loses_is_not_judged(exact: float) -> None:
+    errors = {
+        ("exact", "score"): exact,
+        (core_name(1), "score"): 3.0,
+        ("kde", "plain"): 1.0,
+        ("kde", "empirical"): 1.0,
+    }
+    rows = Rows(
+        {
+            "mixture": "gauss2",
+            "n": "128",
+            "seed": "0",
+            "method": m,
+            "variant": v,
+            "rule": "scott",
+            "ise": error,
+        }
+        for (m, v), error in errors.items()
+    )
+    summary = sdkde.summary(rows, "ours")
+    assert summary.claims[0].verdict == ("not shown" if exact < 1 else "not tested")
+    assert ["gauss2" in note for note in summary.notes] == [True] * (exact > 1)

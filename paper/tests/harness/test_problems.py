@@ -25,8 +25,10 @@ def test_a_failed_fit_misses_its_bar_and_a_missing_one_leaves_it_open(
     failed = measure_errors(Refusing(), case, "a label")
     assert "a label: failed: no" in capsys.readouterr().err
     assert relative_error(Rows([failed])) == math.inf
-    assert judge("ours", "below", {"n=1": (failed["score_mse"], 1.0), "n=2": (0.5, 1.0)}).holds is False
-    assert judge("ours", "below", {"n=1": (math.nan, 1.0), "n=2": (0.5, 1.0)}).holds is None
+    assert (
+        judge("ours", "below", {"n=1": (failed["score_mse"], 1.0), "n=2": (0.5, 1.0)}).verdict == "not shown"
+    )
+    assert judge("ours", "below", {"n=1": (math.nan, 1.0), "n=2": (0.5, 1.0)}).verdict == "not tested"
 
 
 def test_few_points_are_the_first_and_have_their_exact_answers() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from discoformer.models import registry
 from discoformer_paper.experiments import NAMES, find
+from discoformer_paper.harness.contestants import NETWORKS, ONE_VIEW
 from discoformer_paper.harness.labels import OURS
 from discoformer_paper.harness.ledger import Ledger
 from discoformer_paper.harness.provenance import RUNS, minutes_ledger, record_minutes
@@ -62,7 +63,7 @@ def test_runs_and_continues_where_it_stopped(
         told = experiment.summary(rows.where(method=keep), OUR_NAME)
         told.table(OUR_NAME)
         told.worse(OUR_NAME)
-        judged = [claim.evidence for claim in told.claims if claim.holds is not None]
+        judged = [claim.evidence for claim in told.claims if claim.verdict != "not tested"]
         assert not any("–" in evidence for evidence in judged), "what was not measured is open"
 
 
@@ -161,7 +162,7 @@ def test_missing_networks_are_left_out_with_one_line(
     errors = capsys.readouterr().err.splitlines()
     assert sorted(errors) == [
         f"without {name}: its weights are not installed"
-        for name in ("attention-d10", "attention-d2", "mixture")
+        for name in (NETWORKS["core"]["10"], NETWORKS["core"]["2"])
     ]
     assert "–" in (tmp_path / "results.md").read_text(encoding="utf-8")
 
@@ -176,13 +177,12 @@ def test_networks_take_part_when_they_appear(
     out = tmp_path / "results"
     for dim in (2, 10):
         registry.register(f"attention-d{dim}", save_attention(dim, 0))
-    registry.register("mixture", model_path)
     names = ("large_n", "heavy_tails", "equivariance", "landau", *PICTURES)
     assert reproduce(*names, "--quick", "--model", model_path, "--out", out) == 0
     found = {name: find(name).ledger(out).rows() for name in names}
     for rows in found.values():
         assert any(method.startswith("attention-d") for method in rows.entries("method"))
-    for method in ("attention-d2", "mixture"):
+    for method in ("attention-d2", f"{OUR_NAME}, {ONE_VIEW}"):
         at = found["heavy_tails"].where(method=method)
         before, after = (at.where(steps=steps).mean("score_mse") for steps in (0, 2))
         assert before != after, "test-time training moves the weights"
@@ -191,7 +191,7 @@ def test_networks_take_part_when_they_appear(
     for method in ("attention-d2", OUR_NAME):
         assert len(turned.where(method=method)) == find("equivariance").quick_seeds, "equally many trials"
     claim = find("equivariance").summary(found["equivariance"], OUR_NAME).claims[0]
-    assert claim.whose == "paper" and claim.holds
+    assert claim.whose == "paper" and claim.verdict == "shown"
 
 
 def test_quick_and_full_results_are_never_in_one_folder(

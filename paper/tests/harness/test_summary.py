@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from discoformer_paper.harness.labels import CORE, GMM, KDE, OURS, PUBLISHED
+from discoformer_paper.harness.measured import pooled_ratio
 from discoformer_paper.harness.summary import Line, Summary, judge, slope
 
 
@@ -54,12 +55,28 @@ def test_the_closest_case_is_that_of_the_largest_ratio() -> None:
 
 
 def test_claims_are_open_until_all_cases_are_measured() -> None:
-    assert judge("paper", "text", {}).holds is None
-    assert judge("paper", "text", {"a": (1.0, 1.0)}).holds is True
+    assert judge("paper", "text", {}).verdict == "not tested"
+    assert judge("paper", "text", {"a": (1.0, 1.0)}).verdict == "shown"
     for missing in ((float("nan"), 1.0), (0.0, float("nan"))):
         claim = judge("paper", "text", {"a": (0.0, 1.0), "b": missing})
-        assert claim.holds is None and claim.evidence == "1 of 2; b: not measured"
-        assert judge("paper", "text", {"a": (2.0, 1.0), "b": missing}).holds is False
+        assert claim.verdict == "not tested" and claim.evidence == "1 of 2; b: not measured"
+        assert judge("paper", "text", {"a": (2.0, 1.0), "b": missing}).verdict == "not shown"
+
+
+def test_what_is_within_a_standard_error_is_undecided_on_either_side() -> None:
+    """By the difference of two methods on the same data sets, not by the spread of each."""
+    sets = [str(i) for i in range(4)]
+    theirs = pooled_ratio(sets, [1.0, 5.0, 9.0, 13.0])  # far apart
+    close, far = (
+        pooled_ratio(sets, [x + y for x, y in zip((1.0, 5.0, 9.0, 13.0), gaps, strict=True)])
+        for gaps in ((0.3, -0.2, 0.3, -0.2), (0.3, 0.2, 0.3, 0.2))
+    )
+    assert judge("paper", "text", {"a": (close, theirs)}).verdict == "undecided"
+    assert judge("paper", "text", {"a": (theirs, close)}).verdict == "undecided"
+    assert judge("paper", "text", {"a": (far, theirs)}).verdict == "not shown"
+    assert judge("paper", "text", {"a": (theirs, far)}).verdict == "shown"
+    assert judge("paper", "text", {"a": (close, theirs), "b": (far, theirs)}).verdict == "not shown"
+    assert "difference ± 0.029" in judge("paper", "text", {"a": (far, theirs)}).evidence
 
 
 def test_slopes_are_those_of_logarithms() -> None:

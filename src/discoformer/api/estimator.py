@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -174,18 +175,12 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Total log likelihood of the rows of X (m, d), as `sklearn.neighbors.KernelDensity.score`.
-
-        Not the gradient of the log density: that is `score_function`.
-        """
+        """Total log likelihood of the rows of X (m, d), as in scikit-learn; the gradient is `score_function`."""
         total = self.score_samples(X).sum()
         return float(total.detach() if isinstance(total, Tensor) else total)
 
     def score_function(self, X: Any) -> Any:
-        """Gradient of the log density (m, d) at the rows of X (m, d); a frame with their index for a frame.
-
-        This is what the literature calls the score.  The name `score` belongs to scikit-learn.
-        """
+        """Gradient of the log density (m, d) at the rows of X (m, d); a frame with their index for a frame."""
         result = self._score(X)
         if isinstance(result, Tensor) or kind_of(X) == "array":
             return result
@@ -207,13 +202,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return wrap_columns(np.column_stack([result.log_density, result.score[:, self._scored]]), names, X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on.
-
-        Parameters
-        ----------
-        n_samples : number of rows
-        random_state : int, RandomState or None, as in scikit-learn
-        """
+        """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on."""
         check_is_fitted(self)
         if int(n_samples) < 1:
             raise DataError(f"n_samples is {n_samples}: draw at least one row")
@@ -273,6 +262,21 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         rest = [c for c in self.field_.support if c not in set(given)]
         return self._derived(as_density(self.field_).conditional(given, row), rest)
 
+    def conditional_log_density(self, X: Any, given: Any) -> Any:
+        """Log density (m,) of the other columns given the columns ``given``, at the rows of X (m, d).
+
+        Every row by its own values, all in one batch.
+
+        Parameters
+        ----------
+        X : (m, d), all columns
+        given : a name or number of a column, or a sequence of them
+        """
+        columns = self._positions(given)
+        density = as_density(self.field_)
+        result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
+        return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
+
     def entropy(self, *, split: Split = "balanced") -> Functional:
         """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
 
@@ -288,6 +292,16 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def fisher_information(self, *, split: Split = "balanced") -> Functional:
         """Fisher information E |grad log f|^2, and its standard error; ``split`` is as for `entropy`."""
         return functionals.fisher_information(*self._sample_and_source(), split=split)
+
+    def explore(self) -> Any:
+        """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
+
+        Choose columns, drag sliders to hold others fixed, click rows; ``selected`` and ``given`` of the
+        widget say what was done.  Where rows of the fit were not kept, draws of the density stand for them.
+        """
+        check_is_fitted(self)
+        widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
+        return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], self._bounds)
 
     @property
     def _names(self) -> list[str] | None:

@@ -29,6 +29,7 @@ COMMANDS = {
     "kl": "Kullback-Leibler divergence between two samples",
     "landau": "relax a plasma with a plug-in score",
     "models": "the networks in the package",
+    "recipes": "the training recipes in the package",
     "report": "one page about a file, with pictures",
     "rfi": "relative Fisher information between two samples",
     "sample": "new rows that look like those of a file",

@@ -33,11 +33,17 @@ def run(args: argparse.Namespace) -> None:
     print_table(header, [_row(name, card) for name, card in cards.items()])
 
 
+def _alone(card: Card) -> str:
+    """What a network with one head estimates."""
+    heads = card.core.get("estimates", "both")
+    return "" if heads == "both" else f", {heads} alone"
+
+
 def _row(name: str, card: Card) -> list[str]:
     parameters = sum(p.numel() for p in load_model(name).parameters())
     return [
         name,
-        str(card.core.get("kind")),
+        str(card.core.get("kind")) + _alone(card),
         card.frame,
         f"{parameters / 1e6:.2f}M",
         "-".join(map(str, sorted(set(card.dims)))),

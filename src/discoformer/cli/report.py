@@ -7,7 +7,6 @@ import json
 import warnings
 import webbrowser
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +21,9 @@ from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import as_density
 from discoformer.core.files import check_folder, replacing
-from discoformer.core.progress import track
+from discoformer.core.progress import follow
 from discoformer.data.table import Table
-from discoformer.views.report import make_report
+from discoformer.views.report import STEPS, make_report
 
 __all__ = ["make_parser", "run"]
 
@@ -65,8 +64,8 @@ def run(args: argparse.Namespace) -> None:
     bounds = fill_bounds(parse_bounds(args.bounds, len(table.names), table.names), _sure_bounds(table))
     kept = [j for j, kind in enumerate(table.kinds) if kind.kind != "category"]
     table, bounds = _as_numbers(table, kept, args), [bounds[j] for j in kept]
-    bar = partial(track, label="holding out")
-    page = make_report(table, model=args.model, bounds=bounds, title=_title(args), progress=bar)
+    with follow("report:", STEPS, unit="steps") as advance:
+        page = make_report(table, model=args.model, bounds=bounds, title=_title(args), advance=advance)
     with replacing(args.out) as temporary:
         temporary.write_text(page, encoding="utf-8")
     if args.json:

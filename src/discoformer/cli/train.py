@@ -13,9 +13,11 @@ __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
 examples:
-  discoformer train configs/mixture.yaml --minutes 30     a first half hour, then a checkpoint
-  discoformer train configs/mixture.yaml --resume         go on to the last step of the recipe
-  torchrun --nproc-per-node 2 -m discoformer train configs/mixture.yaml
+  discoformer train default --minutes 30     a recipe of the package: a first half hour, then a checkpoint
+  discoformer train default --resume         go on to the last step of the recipe
+  discoformer train mine.yaml                a recipe of your own: `discoformer recipes NAME` prints one
+  torchrun --nproc-per-node 2 -m discoformer train default
+  discoformer train default --set name=try --set sizes=[64,64] --set tokens=256   a small try
 
 A run writes runs/NAME/: checkpoint.safetensors (to resume), log.jsonl (a line per report) and
 weights.safetensors (the averaged weights; use them with `discoformer estimate --model PATH`).
@@ -25,12 +27,21 @@ weights.safetensors (the averaged weights; use them with `discoformer estimate -
 def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
     parser = command_parser(name, "Train a network as the recipe CONFIG (YAML) says.", EXAMPLES, json=False)
-    parser.add_argument("config", metavar="CONFIG", type=Path, help="the recipe, a YAML file")
+    parser.add_argument(
+        "config",
+        metavar="CONFIG",
+        type=Path,
+        help="the recipe: a YAML file, or a name of `discoformer recipes`",
+    )
     parser.add_argument("--resume", action="store_true", help="go on from the run's checkpoint")
     parser.add_argument("--minutes", type=float, help="stop after this many minutes, with a checkpoint")
     parser.add_argument("--report", metavar="MINUTES", type=float, default=5.0, help="between reports (5)")
     parser.add_argument("--runs", metavar="DIR", type=Path, default=Path("runs"), help="where runs live")
     parser.add_argument("--threads", type=int, help="threads of this process (default: torch's choice)")
+    drawing = "processes that draw the data, for a GPU (default: 0, the process that trains)"
+    parser.add_argument("--draw-workers", metavar="N", type=int, default=0, help=drawing)
+    change = "another value of the recipe, as in YAML; repeat it for several"
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=change)
     parser.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: a GPU if there is one)")
     return parser
 
@@ -50,7 +61,9 @@ def run(args: argparse.Namespace) -> None:
             raise DataError(f"--{option} {value:g}: give a number of minutes, not negative")
     if args.threads is not None and args.threads < 1:
         raise DataError(f"--threads {args.threads}: give a whole number from 1")
-    recipe = load_recipe(args.config)
+    if args.draw_workers < 0:
+        raise DataError(f"--draw-workers {args.draw_workers}: give a whole number from 0")
+    recipe = load_recipe(args.config, args.set)
     folder = args.runs / recipe.name
     if not args.resume and (folder / "checkpoint.safetensors").exists():
         raise DataError(f"{folder} holds a run already: add --resume to go on, or remove the folder")
@@ -58,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
         torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)  # weights of far points are denormal, and those are up to 4 times slower
     try:
-        trainer = Trainer(recipe, folder, args.device, resume=args.resume)
+        trainer = Trainer(recipe, folder, args.device, resume=args.resume, workers=args.draw_workers)
         for stop in (signal.SIGINT, signal.SIGTERM):  # finish the step, report, checkpoint
             signal.signal(stop, lambda *_: trainer.stop())
         trainer.run(args.minutes, args.report)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.fields import Density
+from discoformer.core.tracing import holds
 from discoformer.core.transforms import ColumnMap
 
 __all__ = ["NormalScores", "log_ndtr_inverse"]
@@ -57,22 +58,36 @@ class NormalScores(ColumnMap):
 
     def inverse(self, u: Tensor) -> Tensor:
         """By Newton steps kept inside a bracket: the same quantile of every component holds that of all."""
+        if self.mean.ndim > 1:  # a batch of maps: all points to the last round
+            return self._newton(u)[0]
+        x, left = torch.empty_like(u).flatten(), u.flatten()
+        places, rounds = torch.arange(len(left), device=u.device), 8
+        while len(places):  # those that are there need not wait for those that are not
+            found, settled = self._newton(left, rounds)
+            x[places] = found
+            settled = settled | (rounds >= _ROUNDS)
+            places, left, rounds = places[~settled], left[~settled], min(3 * rounds, _ROUNDS)
+        return x.reshape(u.shape)
+
+    def _newton(self, u: Tensor, rounds: int = _ROUNDS) -> tuple[Tensor, Tensor]:
+        """Where the map is u (..., m), and which have settled: nothing but rounding moves them."""
         ends = self.mean + self.scale * self._back(u.unsqueeze(-1))
         low, high = ends.amin(-1), ends.amax(-1)
-        x = 0.5 * (low + high)
-        for _ in range(_ROUNDS):
+        x, tiny = 0.5 * (low + high), 4 * torch.finfo(u.dtype).eps
+        for _ in range(rounds):
             value = self.forward(x)
             below = value < u
             low, high = torch.where(below, x, low), torch.where(below, high, x)
-            slope = self.log_derivative(x, value)[0].exp()
-            step = x - (value - u) / slope
+            slope = self.log_derivative(x, value)[0]
+            step = x - (value - u) * (-slope).exp()
             inside = (step > low) & (step < high) & step.isfinite()
             new = torch.where(inside, step, 0.5 * (low + high))
-            moved = (new - x).abs() > 4 * torch.finfo(x.dtype).eps * x.abs()
-            x = new
-            if not bool(moved.any()):
+            close = (value - u).abs() <= tiny * (1 + u.abs())
+            settled = close | ((new - x).abs() <= tiny * x.abs())
+            x = torch.where(close, x, new)
+            if bool(settled.all()):
                 break
-        return x
+        return x, settled
 
     def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
         z, slope, bend = self._standard(x)
@@ -82,7 +97,7 @@ class NormalScores(ColumnMap):
         )  # of the density, but for its constant
         density = terms.sum(-1)
         log_density, share = density.log(), terms / density.unsqueeze(-1)
-        if bool((density < _LEAST).any()):  # far out: by logarithms
+        if holds(density < _LEAST) is not False:  # far out: by logarithms
             logs = self.log_weight - 0.5 * z.square() + slope.log()
             log_density = logs.logsumexp(-1)
             share = (logs - log_density.unsqueeze(-1)).exp()
@@ -129,21 +144,30 @@ class NormalScores(ColumnMap):
         left = lower < upper
         tail = torch.where(left, lower, upper)
         score = torch.special.ndtri(tail.clamp_min(_LEAST))
-        if bool((tail < _LEAST).any()):
+        if holds(tail < _LEAST) is not False:
             outward = torch.where(left.unsqueeze(-1), z, -z)
-            log_tail = (self.log_weight + torch.special.log_ndtr(outward)).logsumexp(-1)
+            log_tail = (self.log_weight + _log_ndtr(outward)).logsumexp(-1)
             score = torch.where(tail < _LEAST, log_ndtr_inverse(log_tail.clamp_max(math.log(_LEAST))), score)
         return torch.where(left, score, -score)
+
+
+def _log_ndtr(z: Tensor) -> Tensor:
+    """log Phi(z), from functions that `torch.func.vmap` knows, as it does not know torch's own."""
+    low = z < 0
+    below, above = torch.where(low, z, -1.0), torch.where(low, 0.0, z)
+    tail = torch.special.erfcx(-below * math.sqrt(0.5)).log() - 0.5 * below.square()
+    return torch.where(low, tail, torch.erfc(-above * math.sqrt(0.5)).log()) - math.log(2)
 
 
 def log_ndtr_inverse(log_share: Tensor) -> Tensor:
     """z with log Phi(z) = ``log_share``, far out in the tail: Newton steps from the leading term.
 
-    >>> log_ndtr_inverse(torch.special.log_ndtr(torch.tensor([-40.0, -60.0], dtype=torch.float64))).tolist()
+    >>> log_share = torch.special.log_ndtr(torch.tensor([-40.0, -60.0], dtype=torch.float64))
+    >>> log_ndtr_inverse(log_share).round(decimals=9).tolist()
     [-40.0, -60.0]
     """
     z = -(-2 * log_share).sqrt()
     for _ in range(4):
-        value = torch.special.log_ndtr(z)
+        value = _log_ndtr(z)
         z = z - (value - log_share) * (value + 0.5 * z.square() + _LOG_ROOT).exp()
     return z

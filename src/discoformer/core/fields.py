@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_context, check_points, check_weights
+from discoformer.core.tracing import holds
 
 __all__ = ["Density", "Estimate", "Field", "Method", "PointDensity", "as_density", "as_point_density"]
 
@@ -121,6 +122,19 @@ class Density(PointDensity):
     def conditional(self, columns: Sequence[int], values: Any) -> Density:
         """The density of the other columns given ``values`` (..., k) of ``columns``."""
 
+    def conditional_log_density(self, columns: Sequence[int], queries: A) -> A:
+        """Log density (..., m) of the other columns given ``columns``, each row by its own values of them.
+
+        ``queries`` (..., m, d) hold all columns: log f(x, y) - log f(x), all rows in one batch.
+        """
+        self._check_columns(columns)
+        if len(columns) == self.dim:
+            raise DataError("every column is given, none is left: leave at least one out")
+        points = as_points(queries, self.dim)
+        joint = self.log_density(points)
+        given = self.marginal(columns).log_density(points[..., list(columns)])
+        return _in_kind(joint - given, queries)
+
     @abstractmethod
     def cdf(self, queries: Any) -> Tensor:
         """Distribution function (..., m) of one column, at queries (..., m, 1); has no gradient."""
@@ -179,6 +193,13 @@ class Method(ABC):
         points = check_context(context)
         return self._fit(points, check_weights(weights, points))
 
+    def pads(self, rows: int, size: int, dim: int) -> bool:
+        """Whether a sample may be filled up to ``size`` rows by copies without weight: no answer changes.
+
+        Samples of different sizes are then digested in one batch.
+        """
+        return rows == size
+
     def for_few_rows(self) -> Method:
         """The method to use when a sample has few rows per column; by default this one."""
         return self
@@ -216,7 +237,7 @@ def as_points(queries: Any, dim: int) -> Tensor:
 
 def _refuse_lost(points: Tensor, lost: Tensor) -> None:
     """Raise `DataError` where an answer is lost (..., m): its query was not finite, or too far away."""
-    if bool(lost.any()):
+    if holds(lost):
         check_points(points, "queries")
         row = int(lost.nonzero()[0, -1])
         raise DataError(

@@ -7,6 +7,7 @@ covectors, are multiplied by A'.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -23,6 +24,7 @@ __all__ = [
     "FrameMoments",
     "MomentFrameKind",
     "Identity",
+    "Scatter",
     "Standardize",
     "Whiten",
     "dependent_columns",
@@ -126,9 +128,29 @@ class Canonical:
         return turn_to_kurtosis(Whiten().fit(context, weights), context, weights)
 
 
+@dataclass(frozen=True)
+class Scatter:
+    """Whitening as the paper's listing prints it: A = S^(-1/2) with S = Xc' Xc + eps I, not divided by n.
+
+    Coordinates shrink like 1 / sqrt(n), so what was learned at one n says nothing at another; and the
+    symmetric root turns with single columns that are scaled, which `Whiten` does not.  Here for the recipes
+    that repeat the paper's own training.  The paper does not say what ``eps`` is.
+    """
+
+    eps: float = 1e-6
+
+    def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:
+        white = Whiten().fit(context, weights)  # checks the sample, too
+        scatter = context.shape[-2] * white.inverse.mT @ white.inverse
+        scatter = scatter + self.eps * torch.eye(scatter.shape[-1]).to(scatter)
+        root: Tensor = _InverseSqrt.apply(scatter)  # type: ignore[no-untyped-call]
+        return Frame(white.center, root, scatter @ root, -0.5 * torch.linalg.slogdet(scatter)[1])
+
+
 FRAMES: dict[str, FrameKind] = {
     "whiten": Whiten(),
     "canonical": Canonical(),
+    "scatter": Scatter(),
     "standardize": Standardize(),
     "identity": Identity(),
 }

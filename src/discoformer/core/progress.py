@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Protocol, TypeVar
 
-__all__ = ["Advance", "follow", "track"]
+__all__ = ["Advance", "follow", "silent", "track"]
 
 T = TypeVar("T")
 
@@ -20,6 +20,10 @@ class Advance(Protocol):
     """Tell a bar how much has been done since the last call, with a note to show beside the label."""
 
     def __call__(self, done: int = 1, note: str = "") -> None: ...
+
+
+def silent(done: int = 1, note: str = "") -> None:
+    """An `Advance` that shows nothing."""
 
 
 def track(items: Iterable[T], label: str, total: int | None = None, unit: str = "steps") -> Iterator[T]:
@@ -55,7 +59,7 @@ def follow(
     ...     advance(10)
     """
     if not show or not sys.stderr.isatty() or not find_spec("rich"):
-        yield lambda done=1, note="": None
+        yield silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.fields import Estimate
+from discoformer.core.tracing import holds
 
 __all__ = [
     "OFF_SUPPORT",
@@ -372,7 +373,7 @@ class KeptColumns(Transform):
         expected = self.relation.complete(points[..., list(self.kept)])
         off = (points[..., list(self.dropped)] - expected).abs()
         far = off > OFF_SUPPORT * self.relation.scale.to(points)
-        if bool(far.any()):
+        if holds(far):
             columns = far.flatten(0, -2).any(0).nonzero().flatten().tolist()
             which = column_names([self.dropped[c] for c in columns], self.names)
             self._warned.append(which)

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field, Method, PointDensity
-from discoformer.priors import Distribution, GMMPrior
+from discoformer.priors import Distribution, GMMPrior, Prior
 
-__all__ = ["Dataset", "Errors", "gmm_dataset", "gmm_datasets", "measure"]
+__all__ = ["Dataset", "Errors", "gmm_dataset", "gmm_datasets", "measure", "prior_datasets"]
 
 
 class Dataset(NamedTuple):
@@ -89,11 +89,29 @@ def gmm_datasets(
         raise DataError("give covariance or prior, not both: the prior has a covariance of its own")
     for index in range(count):
         k = modes[index % len(modes)]
-        generator = torch.Generator().manual_seed(seed + 7919 * index)
-        distribution = replace(prior, modes=(k, k)).draw(1, dim, generator, dtype=torch.float64)
-        context = distribution.sample(size, generator)
-        log_density, score = distribution.estimate(context)
-        yield Dataset(context[0], distribution, Estimate(log_density[0], score[0]))
+        yield _dataset(replace(prior, modes=(k, k)), dim, size, seed + 7919 * index)
+
+
+def prior_datasets(prior: Prior, dim: int, size: int, count: int, seed: int) -> Iterator[Dataset]:
+    """Samples of a prior; of Gaussian mixtures those of `gmm_datasets`.
+
+    >>> from discoformer.priors import BroadPrior
+    >>> [data.context.shape for data in prior_datasets(BroadPrior(), 2, 16, count=2, seed=0)]
+    [torch.Size([16, 2]), torch.Size([16, 2])]
+    """
+    if isinstance(prior, GMMPrior):
+        yield from gmm_datasets(dim, size, count, seed, prior=prior)
+        return
+    for index in range(count):
+        yield _dataset(prior, dim, size, seed + 7919 * index)
+
+
+def _dataset(prior: Prior, dim: int, size: int, seed: int) -> Dataset:
+    generator = torch.Generator().manual_seed(seed)
+    distribution = prior.draw(1, dim, generator, dtype=torch.float64)
+    context = distribution.sample(size, generator)
+    log_density, score = distribution.estimate(context)
+    return Dataset(context[0], distribution, Estimate(log_density[0], score[0]))
 
 
 def gmm_dataset(text: str, seed: int = 0) -> Dataset:

@@ -18,8 +18,8 @@ from discoformer.core.transforms import ColumnMap
 
 __all__ = ["MarginTable", "tabulate"]
 
-_STEP = 0.25  # from knot to knot, in units of what the nearest component can change over
-_WIDTH = 5.0  # standard deviations from a component at which that unit has doubled, about
+_STEP = 0.1  # from knot to knot, in units of what the nearest component can change over
+_WIDTH = 3.0  # standard deviations from a component at which that unit has doubled, about
 _REACH = 1e6  # standard deviations of the column that the table reaches beyond the components
 
 

@@ -8,7 +8,6 @@ once.  The rest is one expression in the queries.  Checks and warnings are left 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
@@ -19,10 +18,11 @@ from discoformer.columns.margins import NormalScores
 from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field
-from discoformer.core.frames import Identity, turn_to_kurtosis
+from discoformer.core.frames import Identity, Scatter, turn_to_kurtosis
 from discoformer.core.pushforward import PushedDensity, push
 from discoformer.core.transforms import At, ColumnMap, ColumnMaps, Frame, Transform, scaling_frame
 from discoformer.export.margin_table import tabulate
+from discoformer.models.attention.core import AttentionCore
 from discoformer.models.attention.network import AttentionDensity
 from discoformer.models.mixture.lift import natural_parameters
 from discoformer.models.mixture.slots import student_log_density
@@ -59,6 +59,7 @@ def make_readout(field: Field, dtype: torch.dtype) -> Readout:
     if isinstance(field.base, StudentMixture):
         base: nn.Module = _MixtureReadout(field.base, frame, precision)
     elif isinstance(field.base, AttentionDensity):
+        _check_heads(field.base.core)
         base = _AttentionReadout(field.base, frame, precision)
     else:
         raise DataError(f"{field.base!r} cannot be exported: fit a network, such as 'default'")
@@ -198,6 +199,7 @@ class NetworkReadout(nn.Module):
 
     def __init__(self, network: Network) -> None:
         super().__init__()
+        _check_heads(network.core)
         self.core, self.frame_name = copy.deepcopy(network.core).requires_grad_(False), network.frame_name
 
     def forward(self, context: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
@@ -207,6 +209,13 @@ class NetworkReadout(nn.Module):
         inside = self.core._stream(state, frame.normalize(queries))
         log_density, score = frame.denormalize_estimate(self.core._heads(inside))
         return log_density, score
+
+
+def _check_heads(core: AttentionCore) -> None:
+    if core.config.estimates != "both":
+        raise DataError(
+            f"a network for the {core.config.estimates} alone cannot be exported: it needs both heads"
+        )
 
 
 def _own(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -219,6 +228,12 @@ def _fit_frame(name: str, context: Tensor) -> Frame:
     if name == "identity":
         return Identity().fit(context)
     center = context.mean(-2, keepdim=True)
+    if name == "scatter":
+        from_center = context - center
+        scatter = (from_center.unsqueeze(-1) * from_center.unsqueeze(-2)).sum(-3)
+        scatter = scatter + Scatter().eps * torch.eye(scatter.shape[-1]).to(scatter)
+        root, inverse_root = _square_roots(scatter)
+        return Frame(center, inverse_root, root, -0.5 * torch.linalg.det(scatter).log())
     scale = (context - center).square().mean(-2).sqrt()
     if name == "standardize":
         return scaling_frame(center, scale)
@@ -230,8 +245,8 @@ def _fit_frame(name: str, context: Tensor) -> Frame:
     return turn_to_kurtosis(white, context) if name == "canonical" else white
 
 
-def _square_roots(correlation: Tensor, rounds: int = 30) -> tuple[Tensor, Tensor]:
-    """Square root of a correlation matrix (d, d), and its inverse, by the coupled Newton-Schulz iteration.
+def _square_roots(positive: Tensor, rounds: int = 30) -> tuple[Tensor, Tensor]:
+    """Square root of a positive matrix (d, d), and its inverse, by the coupled Newton-Schulz iteration.
 
     A small eigenvalue grows by 9/4 a round, so 30 reach whatever single precision can invert.
 
@@ -240,10 +255,10 @@ def _square_roots(correlation: Tensor, rounds: int = 30) -> tuple[Tensor, Tensor
     >>> torch.allclose(root @ root, matrix), torch.allclose(inverse @ matrix @ inverse, torch.eye(2).double())
     (True, True)
     """
-    dim = correlation.shape[-1]
-    eye = torch.eye(dim, dtype=correlation.dtype, device=correlation.device)
-    root, inverse = correlation / dim, eye  # no eigenvalue of a correlation matrix is above d
+    eye = torch.eye(positive.shape[-1], dtype=positive.dtype, device=positive.device)
+    trace = (positive * eye).sum()
+    root, inverse = positive / trace, eye  # no eigenvalue is above the trace
     for _ in range(rounds):
         step = 1.5 * eye - 0.5 * inverse @ root
         root, inverse = root @ step, step @ inverse
-    return root * math.sqrt(dim), inverse / math.sqrt(dim)
+    return root * trace.sqrt(), inverse / trace.sqrt()

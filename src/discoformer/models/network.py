@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from discoformer.core.checks import check_context, check_untracked, check_weights
-from discoformer.core.fields import Estimate, Method, PointDensity
+from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_point_density
 from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
 
@@ -31,7 +31,7 @@ class TorchMethod(nn.Module, Method):
     def encode(self, context: Tensor, weights: Tensor | None = None) -> PointDensity:
         """Digest a context (..., n, d) once, to be read at any number of queries."""
         points = check_context(context).to(self.dtype)
-        return self._fit(points, check_weights(weights, points))
+        return as_point_density(self._fit(points, check_weights(weights, points)))
 
     def read(self, field: PointDensity, queries: Tensor) -> Estimate[Tensor]:
         """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d)."""
@@ -42,7 +42,7 @@ class TorchMethod(nn.Module, Method):
         return self.read(self.encode(context, weights), queries)
 
     @abstractmethod
-    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity: ...
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Field: ...
 
 
 class Network(TorchMethod):
@@ -65,10 +65,10 @@ class Network(TorchMethod):
         return type(self)(self.core, "standardize") if self.frame_name in ("whiten", "canonical") else self
 
     @abstractmethod
-    def digest(self, points: Tensor, weights: Tensor | None) -> PointDensity:
-        """What the core makes of normalized points (..., n, d), as a density in the same coordinates."""
+    def digest(self, points: Tensor, weights: Tensor | None) -> Field:
+        """What the core makes of normalized points (..., n, d), as a field in the same coordinates."""
 
-    def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
         check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)

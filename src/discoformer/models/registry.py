@@ -150,7 +150,13 @@ def _range(pair: list[int]) -> tuple[int, int]:
     return low, high
 
 
-def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64) -> AttentionNetwork | Views:
+def load_model(
+    name: str | Path = "default",
+    dtype: torch.dtype = torch.float64,
+    *,
+    device: str | torch.device | None = None,
+    trainable: bool = False,
+) -> AttentionNetwork | Views:
     """Load a shipped model by name, or weights by path, ready for inference.
 
     An attention network is a `Network`.  A mixture network comes as `Views`, with two views of every sample;
@@ -160,6 +166,9 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
     ----------
     name : a name of `list_models`, "default", or a path to a safetensors file
     dtype : floating type of weights and arithmetic; double precision unless asked otherwise
+    device : where the weights live; samples and queries have to be there, too
+    trainable : whether the weights require gradients; a loaded network is frozen otherwise.
+        `discoformer.training.finetune` trains a copy for you.
 
     Examples
     --------
@@ -167,7 +176,11 @@ def load_model(name: str | Path = "default", dtype: torch.dtype = torch.float64)
     >>> model.network.frame_name, model.dtype
     ('whiten', torch.float64)
     """
-    network = load_network(name, dtype)
+    network = load_network(name, dtype).requires_grad_(trainable)
+    try:
+        network = network if device is None else network.to(device)
+    except (RuntimeError, AssertionError) as error:  # the latter from a torch that was built without it
+        raise DataError(f"device {str(device)!r} cannot be used: {str(error).splitlines()[0]}") from None
     if isinstance(network, UnifiedNetwork):
         return Views(network)
     assert isinstance(network, AttentionNetwork)
@@ -211,9 +224,7 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
             f"{path} does not fit its own header: {str(error).splitlines()[-1].strip()}"
         ) from None
     network.to(dtype)
-    network.eval()
-    network.requires_grad_(False)
-    return network
+    return network.eval().requires_grad_(False)
 
 
 def list_models() -> dict[str, Card]:

@@ -7,6 +7,7 @@ from discoformer.priors.config import PRIORS, prior_from_config
 from discoformer.priors.families import Family, Laplace, Logistic, Normal, Quartic, StudentT
 from discoformer.priors.location_scale import LocationScaleMixture, gaussian, random_rotations, spiral
 from discoformer.priors.mixed import MixedPrior
+from discoformer.priors.own import OwnPrior, Target, check_prior
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
 from discoformer.priors.ring import Ring
 from discoformer.priors.tables.prior import TablePrior
@@ -29,6 +30,7 @@ __all__ = [
     "MixedPrior",
     "MixtureDistribution",
     "Normal",
+    "OwnPrior",
     "Prior",
     "Quartic",
     "Ring",
@@ -36,8 +38,10 @@ __all__ = [
     "Skew",
     "StudentT",
     "TablePrior",
+    "Target",
     "Warp",
     "Warped",
+    "check_prior",
     "gaussian",
     "prior_from_config",
     "random_rotations",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -82,8 +82,9 @@ class Prior(ABC):
         {'name': 'gaussian', 'spread': 1.0, 'scale': 1.0, 'anisotropy': 0.5}
         """
         description: dict[str, Any] = {"name": self.name}
-        for field in fields(self):  # type: ignore[arg-type]  # every prior is a dataclass
-            description[field.name] = _plain(getattr(self, field.name))
+        # one's own may be any class
+        names: list[str] = [field.name for field in fields(self)] if is_dataclass(self) else []
+        description.update({name: _plain(getattr(self, name)) for name in names})
         return description
 
 

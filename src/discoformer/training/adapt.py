@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from discoformer.core.checks import DataError, check_context, check_weights
+from discoformer.core.fields import as_point_density
 from discoformer.models.attention.core import AttentionCore, AttentionState
 from discoformer.models.mixture.folds import by_radius, hold_out
 from discoformer.models.mixture.unified import UnifiedCore
@@ -38,9 +39,10 @@ _FOLDS = 4
 _CHUNK_ELEMENTS = 2**21  # attention weights of a layer per chunk of queries: what stays in cache is fastest
 
 
-def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) -> Network:
+def adapt(network: Network, context: Any, weights: Any = None, *, steps: int, **options: Any) -> Network:
     """A copy of ``network`` after ``steps`` on the loss of its core: consistency or likelihood.
 
+    Options are those of `adapt_consistency` or `adapt_likelihood`, such as ``lr``.
     Of the default model, which has two views, adapt the network and look again:
     ``Views(adapt(model.network, sample, steps=8))``.
 
@@ -51,10 +53,12 @@ def adapt(network: Network, context: Any, weights: Any = None, *, steps: int) ->
     >>> adapt(load_model("default").network, sample, steps=1).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    return _last(_rule(network)(network, context, weights, steps), network)
+    return _last(_rule(network)(network, context, weights, steps, **options), network)
 
 
-def adapt_path(network: Network, context: Any, weights: Any = None, *, steps: int) -> Iterator[Network]:
+def adapt_path(
+    network: Network, context: Any, weights: Any = None, *, steps: int, **options: Any
+) -> Iterator[Network]:
     """The copies that `adapt` returns for 0, 1, ..., ``steps``, at the cost of the last one.
 
     Examples
@@ -65,7 +69,7 @@ def adapt_path(network: Network, context: Any, weights: Any = None, *, steps: in
     >>> [float(copy.fit(sample).score(sample).norm()) > 0 for copy in copies]
     [True, True, True]
     """
-    for live in _rule(network)(network, context, weights, steps):
+    for live in _rule(network)(network, context, weights, steps, **options):
         yield _finish(copy.deepcopy(live), network)
 
 
@@ -98,6 +102,7 @@ def adapt_consistency(
     *,
     steps: int = 4,
     lr: float = _CONSISTENCY_LR,
+    points: int | None = None,
 ) -> Network:
     """A copy of ``network`` after ``steps`` of test-time training on ``context``.
 
@@ -111,6 +116,8 @@ def adapt_consistency(
     weights : sample weights (..., n), optional
     steps : the paper finds 4 enough
     lr : learning rate
+    points : how many of the context's points, drawn anew at every step, the loss is taken at; by default at
+        all of them, as in the paper, which costs n^2 with a second derivative
 
     Returns
     -------
@@ -124,7 +131,7 @@ def adapt_consistency(
     >>> adapt_consistency(build_network(core, "whiten"), sample).fit(sample).score(sample).shape
     torch.Size([30, 2])
     """
-    return _last(_walk_consistency(network, context, weights, steps, lr), network)
+    return _last(_walk_consistency(network, context, weights, steps, lr, points), network)
 
 
 def adapt_likelihood(
@@ -159,12 +166,17 @@ def adapt_likelihood(
     return _last(_walk_likelihood(network, context, weights, steps, lr, folds), network)
 
 
-def _rule(network: Network) -> Callable[[Network, Any, Any, int], Iterator[Network]]:
+def _rule(network: Network) -> Callable[..., Iterator[Network]]:
     return _walk_consistency if isinstance(_core(network), AttentionCore) else _walk_likelihood
 
 
 def _walk_consistency(
-    network: Network, context: Any, weights: Any, steps: int, lr: float = _CONSISTENCY_LR
+    network: Network,
+    context: Any,
+    weights: Any,
+    steps: int,
+    lr: float = _CONSISTENCY_LR,
+    points: int | None = None,
 ) -> Iterator[Network]:
     """Yield the same copy before the first step and after each, while it changes."""
     if not isinstance(_core(network), AttentionCore):
@@ -172,16 +184,22 @@ def _walk_consistency(
             "only the attention core has two heads to make consistent: "
             f"the score of a {type(network.core).__name__} is the gradient of its density already"
         )
+    if network.core.config.estimates != "both":
+        raise DataError("this network has one head: there are no two estimates to make consistent")
     _check_steps(steps, lr)
     adapted, core = _trainable_copy(network)
-    points = check_context(context).detach().to(adapted.dtype)
-    mass = check_weights(weights, points)
-    points = adapted.frame.fit(points, mass).normalize(points)  # as Network does
+    if points is not None and points < 1:
+        raise DataError(f"points = {points}: give one at least")
+    sample = check_context(context).detach().to(adapted.dtype)
+    mass = check_weights(weights, sample)
+    sample = adapted.frame.fit(sample, mass).normalize(sample)  # as Network does
     optimizer = torch.optim.Adam(core.parameters(), lr=lr)
+    generator = torch.Generator().manual_seed(0)
     yield adapted
     for _ in range(steps):
         optimizer.zero_grad()
-        _backward(core, points, mass)
+        chosen = torch.randperm(sample.shape[-2], generator=generator)[:points].sort().values
+        _backward(core, sample, mass, chosen.to(sample.device))
         optimizer.step()
         yield adapted
 
@@ -204,7 +222,7 @@ def _walk_likelihood(
         optimizer.zero_grad()
         with torch.enable_grad():
             field = adapted._fit(seen.points[fold], None if seen.weights is None else seen.weights[fold])
-            log_density = field.log_density(unseen.points[fold])
+            log_density = as_point_density(field).log_density(unseen.points[fold])
             counts = torch.ones_like(log_density) if unseen.weights is None else unseen.weights[fold]
             share = counts / counts.sum(-1, keepdim=True).clamp_min(torch.finfo(counts.dtype).tiny)
             (-(log_density * share).sum(-1).mean()).backward()
@@ -246,8 +264,8 @@ def _finish(adapted: Network, network: Network) -> Network:
     return adapted
 
 
-def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> None:
-    """Accumulate the gradient of the mean loss in the parameters, a bounded number of queries at a time.
+def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None, chosen: Any = slice(None)) -> None:
+    """Accumulate the gradient of the mean loss at some of the points, a bounded number at a time.
 
     The keys and values of the context are detached, collect their gradient over the chunks, and pass it
     back through the context stream once.
@@ -261,7 +279,9 @@ def _backward(core: AttentionCore, points: Tensor, weights: Tensor | None) -> No
         cut = [tensor.detach().requires_grad_() for tensor in joined]
         memory = tuple(zip(cut[::2], cut[1::2], strict=True))
         rows = max(1, _CHUNK_ELEMENTS // (samples * core.config.heads * n))
-        for queries, share in zip(points.split(rows, -2), mass.split(rows, -1), strict=True):
+        some, share_of = points[..., chosen, :], mass[..., chosen]
+        share_of = share_of / share_of.sum(-1, keepdim=True)
+        for queries, share in zip(some.split(rows, -2), share_of.split(rows, -1), strict=True):
             loss = consistency_loss(core, replace(state, memory=memory), queries)
             ((share * loss).sum() / samples).backward()
         torch.autograd.backward(joined, [tensor.grad for tensor in cut])

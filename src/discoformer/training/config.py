@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
+from discoformer.training.recipes import find_recipe
 
 require("pydantic", "train", "training")
 
@@ -78,15 +81,21 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
         least 2d + 2
     size_steps : "log-uniform", or "power-of-two" as in the paper
     tokens : context points in a batch: the batch size is tokens // n, at most ``max_batch``
+    context_queries : whether the context's own points are queries, too; not in the paper's Algorithm 1
     fresh, second : queries beside the context itself, as fractions of n: fresh draws, and draws from a
         second distribution
+    rotate : whether every data set is turned at random as a whole
     slots : range drawn per batch (unified core only)
     line_slots : the range of slots in one dimension, where margins have many narrow heaps; ``slots`` by
         default
     loops : range drawn per batch of how often the last layer is repeated (unified core only)
     axes_off : share of the batches in which the axes do not count (unified core only)
     balance : whether errors count relative to those usual for the dimension and size of their task
+    loss : "relative", our own, or "mse", the paper's: see `discoformer.training.loss`
     alpha : weight of the log density in the loss alpha * density + (1 - alpha) * score
+    precision : of the core in training; "bfloat16" keeps weights, frames and losses in float32
+    recompute : whether blocks forget what is inside them and compute it again on the way back (attention
+        core only): a third more time, and memory for long contexts
     steps, warmup, decay : length of the run and of the two ramps of the learning rate, in steps
     cycles : how often the ramps are repeated, each time in an equal part of the steps.  To extend a finished
         run, add a cycle and resume from its last checkpoint
@@ -118,14 +127,19 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     size_steps: Literal["log-uniform", "power-of-two"] = "log-uniform"
     tokens: PositiveInt = 4096
     max_batch: PositiveInt = 16
+    context_queries: bool = True
     fresh: NonNegativeFloat = 0.25
     second: NonNegativeFloat = 0.25
+    rotate: bool = False
     slots: Range[PositiveInt] | None = None
     line_slots: Range[PositiveInt] | None = None
     loops: Range[NonNegativeInt] | None = None
     axes_off: Share = 0.0
     balance: bool = False
+    loss: Literal["relative", "mse"] = "relative"
     alpha: Share = 1 / 3
+    precision: Literal["float32", "bfloat16"] = "float32"
+    recompute: bool = False
     steps: PositiveInt = 10_000
     warmup: NonNegativeInt = 100
     decay: NonNegativeInt = 10_000
@@ -159,6 +173,15 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
             raise ValueError(f"this attention core is for dim {dim!r}, but dims and report_dims have {dims}")
         if attention and (self.slots or self.line_slots or self.loops or self.axes_off):
             raise ValueError("slots, loops and axes_off belong to the unified core, this core is attention")
+        trained = "score" if self.alpha == 0 else "density" if self.alpha == 1 else "both"
+        if attention and self.core.get("estimates", "both") != trained:
+            raise ValueError(f"alpha = {self.alpha:g} trains {trained}: say estimates: {trained} in the core")
+        if self.recompute and not attention:
+            raise ValueError(f"recompute belongs to the attention core, this core is {kind}")
+        if not (self.context_queries or self.fresh or (self.second and self.loss == "mse")):
+            raise ValueError("no queries that this loss can use: set context_queries, fresh, or loss: mse")
+        if self.balance and self.loss == "mse":
+            raise ValueError("balance weighs relative errors: leave it out with loss: mse")
         return self
 
     @property
@@ -167,23 +190,46 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
         return self.validation if isinstance(self.validation, list) else [self.validation]
 
 
-def load_recipe(path: str | Path) -> Recipe:
-    """Read a recipe from a YAML file."""
+def load_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe from a YAML file, or of the package by its name, with changes.
+
+    Changes are such as "sizes=[64, 64]" or "core.layers=2".
+
+    >>> load_recipe("attention-d2").core["kind"]
+    'attention'
+    """
     require("yaml", "train", "reading a recipe")
     import yaml
 
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"no recipe at {path}: see the configs folder for examples") from None
+        values = yaml.safe_load(find_recipe(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise DataError(f"{path} is not a recipe: expected `key: value` lines")
+    for change in changes:
+        _change(values, change, yaml)
     try:
         return Recipe(**{str(key): value for key, value in values.items()})
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def _change(values: dict[Any, Any], change: str, yaml: ModuleType) -> None:
+    """Set one value of a recipe, in place."""
+    place, equals, text = change.partition("=")
+    *outer, key = place.strip().split(".")
+    inner: Any = values
+    for part in outer:
+        inner = inner.get(part) if isinstance(inner, dict) else None
+    if not equals or not isinstance(inner, dict):
+        raise DataError(
+            f"{change!r} changes nothing: write KEY=VALUE, for example sizes=[64,64] or core.layers=2"
+        )
+    try:
+        inner[key] = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise DataError(f"{change!r}: {text!r} is not a value as in YAML") from None
 
 
 def _explain(problem: Any) -> str:

@@ -1,7 +1,7 @@
 """The training loop: draw, step, average, report, checkpoint; resumable at any step.
 
-    discoformer train configs/mixture.yaml --minutes 60
-    torchrun --nproc-per-node 2 -m discoformer train configs/mixture.yaml
+    discoformer train default --minutes 60
+    torchrun --nproc-per-node 2 -m discoformer train default
 
 A run lives in its own folder: `checkpoint.safetensors` (everything needed to continue), `log.jsonl` (one
 line per report) and `weights.safetensors` (the averaged weights with their card).  The random numbers
@@ -16,6 +16,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -30,11 +31,11 @@ from torch.optim.swa_utils import AveragedModel
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
 from discoformer.core.progress import follow
-from discoformer.evaluation.known_truth import gmm_datasets, measure
+from discoformer.evaluation.known_truth import measure, prior_datasets
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, save_model
-from discoformer.priors import GMMPrior, prior_from_config
+from discoformer.priors import GMMPrior, Prior, prior_from_config
 from discoformer.training.balance import Balance
 from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
@@ -42,7 +43,7 @@ from discoformer.training.loss import Loss
 from discoformer.training.objective import Objective
 from discoformer.training.optimizers import build_optimizers
 from discoformer.training.start import start_from
-from discoformer.training.tasks import Task, draw_task, step_generator
+from discoformer.training.tasks import Task, follow_tasks
 
 __all__ = ["Trainer", "schedule"]
 
@@ -72,6 +73,8 @@ class Trainer:
     """One run of a recipe in a folder, on a device; by default on a GPU if there is one.
 
     With ``resume`` it continues from the folder's checkpoint; the recipe's ``start`` is not read then.
+    Tasks are drawn by this process, or ahead of time by ``workers`` others.
+    A ``prior`` of your own (`discoformer.priors.own`) takes the place of the recipe's.
 
     Examples
     --------
@@ -84,11 +87,20 @@ class Trainer:
     """
 
     def __init__(
-        self, recipe: Recipe, folder: Path, device: str | None = None, *, resume: bool = False
+        self,
+        recipe: Recipe,
+        folder: Path,
+        device: str | None = None,
+        *,
+        resume: bool = False,
+        workers: int = 0,
+        prior: Prior | None = None,
     ) -> None:
+        if prior is not None:
+            recipe = recipe.model_copy(update={"prior": prior.describe()})
         self.recipe, self.folder = recipe, folder
-        self.prior = prior_from_config(recipe.prior)
-        self.validation = [_validation_prior(values) for values in recipe.validations]
+        self.prior = prior_from_config(recipe.prior) if prior is None else prior
+        self.validation = [prior_from_config(values) for values in recipe.validations]
         self.device = _own_device() if device is None else _named_device(device)
         self.rank, self.world = _join_processes(self.device)
         torch.manual_seed(recipe.seed)
@@ -108,6 +120,8 @@ class Trainer:
         self.seconds = 0.0
         self.stopping = False
         self.running: dict[str, float] = {}  # running means for the log
+        self._tasks_from = partial(follow_tasks, recipe, self.prior, self.rank, workers=workers)
+        self._tasks = self._tasks_from(self.step)
         if resume:
             self.resume()
 
@@ -115,9 +129,8 @@ class Trainer:
 
     def train_step(self) -> Loss:
         """Draw a task, step the optimizer, move the average; returns this rank's loss."""
+        task = next(self._tasks).to(self.device)
         torch.manual_seed((self.recipe.seed + 1) * 1_000_003 + self.step * 1009 + self.rank)  # dropout
-        generator = step_generator(self.recipe.seed, self.rank, self.step)
-        task = draw_task(self.recipe, self.prior, generator).to(self.device)
         factor = schedule(self.recipe, self.step)
         for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
             group["lr"] = group["initial_lr"] * factor
@@ -186,7 +199,8 @@ class Trainer:
     def validate(self, datasets: int = 10, seed: int = 1_000_000) -> dict[str, float]:
         """Relative score error (%) of the averaged weights on the validation seeds, by (d, n).
 
-        With several priors each is named by its covariance; the unified core answers without axes, too.
+        With several priors each is named, mixtures by their covariance; the unified core answers without
+        axes, too.
         """
         recipe = self.recipe
         network = copy.deepcopy(self.average).to("cpu", torch.float64)
@@ -196,8 +210,9 @@ class Trainer:
         errors = {}
         cells = product(self.validation, recipe.report_dims or sorted(set(recipe.dims)), recipe.report_sizes)
         for prior, dim, size in cells:
-            label = f"{prior.covariance} " if len(self.validation) > 1 else ""
-            data = gmm_datasets(dim, size, datasets, seed, prior=prior)
+            name = prior.covariance if isinstance(prior, GMMPrior) else prior.name
+            label = f"{name} " if len(self.validation) > 1 else ""
+            data = prior_datasets(prior, dim, size, datasets, seed)
             for name, result in measure(methods, data).items():
                 errors[f"{label}d{dim} n{size}{name}"] = round(100 * result.relative_score, 3)
         return errors
@@ -236,6 +251,7 @@ class Trainer:
         try:
             progress = load_checkpoint(path, self.network, self.average, self.optimizers)
             self.step, self.seconds = progress["step"], progress["seconds"]
+            self._tasks = self._tasks_from(self.step)
             self.running = progress["running"]
             self.balance.usual = progress.get("usual", {})  # older checkpoints have none
         except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
@@ -270,13 +286,6 @@ def _running_mean(decay: float) -> Callable[[Any, Any, Any], None]:
             mean.lerp_(now, 1 - keep)
 
     return update
-
-
-def _validation_prior(values: dict[str, Any]) -> GMMPrior:
-    prior = prior_from_config(values)
-    if not isinstance(prior, GMMPrior):
-        raise DataError("the validation prior must be a GMM prior")
-    return prior
 
 
 def _own_device() -> torch.device:

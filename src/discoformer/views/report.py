@@ -7,21 +7,23 @@ browser, and nothing is fetched when it is opened.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from discoformer import __version__
 from discoformer.api.fitting import fit_sample
 from discoformer.core.extras import require
 from discoformer.core.fields import Method, as_point_density
+from discoformer.core.progress import Advance, silent
 from discoformer.data.files import Table, few_values
 from discoformer.views.page.headline import headline
 from discoformer.views.page.payload import MAX_ROWS, page_data
 from discoformer.views.page.render import render_page
+from discoformer.views.page.summary import STEPS as SUMMARY_STEPS
 from discoformer.views.page.summary import summarize
 
-__all__ = ["make_report"]
+__all__ = ["STEPS", "make_report"]
+
+STEPS = 1 + SUMMARY_STEPS
 
 
 def make_report(
@@ -30,7 +32,7 @@ def make_report(
     model: str | Path | Method = "default",
     bounds: object = None,
     title: str = "data",
-    progress: Callable[[Any], Iterable[Any]] = iter,
+    advance: Advance = silent,
 ) -> str:
     """The page about a table, as HTML.
 
@@ -39,7 +41,7 @@ def make_report(
     table : the data
     model, bounds : as for `discoformer.DiScoFormer`; live pictures need a mixture model, which the default is
     title : of the page
-    progress : called with the list of folds, iterates over them; for a progress bar
+    advance : of a progress bar with `STEPS` steps: told what is done, and what comes next
 
     Examples
     --------
@@ -51,11 +53,14 @@ def make_report(
     require("jinja2", "report", "a report")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        advance(0, f"fitting {len(table.values):,} rows")
         fitted = fit_sample(table.values, model, weights=table.weights, bounds=bounds, names=table.names)
         if note := few_values(table):
             warnings.warn(note, stacklevel=2)
     field = as_point_density(fitted.field)
-    summary = summarize(table, fitted, progress)
+    advance()
+    summary = summarize(table, fitted, advance)
+    advance(0, "writing")
     return render_page(
         title=title,
         notes=list(dict.fromkeys(str(warning.message) for warning in caught)),

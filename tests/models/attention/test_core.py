@@ -1,14 +1,19 @@
 """The paper's core: symmetries, the cache, the log-normalizer and the exact kernel estimate it allows."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from helpers import assert_same, attention_core, normal
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from discoformer.core.checks import DataError
+from discoformer.core.fields import PointDensity
 from discoformer.models.attention import core as attention
 from discoformer.models.attention import softmax as fused_attention
 from discoformer.models.attention.core import AttentionConfig, AttentionCore
+from discoformer.models.attention.network import AttentionNetwork
+from discoformer.training.adapt import adapt_consistency
 
 LIFT = pytest.mark.parametrize("lift", [False, True])
 
@@ -198,3 +203,42 @@ def test_wrong_dimension_is_refused():
 def test_sizes_that_make_no_core_are_refused(sizes, message):
     with pytest.raises(DataError, match=message):
         AttentionCore(AttentionConfig(dim=2, **sizes))
+
+
+def test_attention_weights_are_left_out_in_training_only():
+    config = AttentionConfig(dim=2, layers=1, width=16, heads=2, feedforward=32, dropout=0.0)
+    core = AttentionCore(replace(config, attention_dropout=0.5)).double()
+    context, queries = normal(40, 2), normal(9, 2, seed=2)
+    one, other = (core.train().read(core.encode(context), queries).score for _ in range(2))
+    assert not torch.allclose(one, other)
+    one, other = (core.eval().read(core.encode(context), queries).score for _ in range(2))
+    assert torch.equal(one, other)
+    with pytest.raises(DataError, match="kernels of a lift"):
+        AttentionCore(replace(config, attention_dropout=0.5, lift=True))
+
+
+def test_a_core_for_the_score_alone_hands_out_fields_without_a_density():
+    core = AttentionCore(
+        AttentionConfig(dim=2, layers=1, width=16, heads=2, feedforward=32, estimates="score")
+    )
+    network = AttentionNetwork(core.double().eval(), "whiten")
+    field = network.fit(normal(40, 2))
+    assert not isinstance(field, PointDensity)
+    assert field.score(normal(9, 2)).isfinite().all()
+    with pytest.raises(DataError, match="estimates the score only"):
+        network.encode(normal(40, 2))
+    with pytest.raises(DataError, match="this network has one head"):
+        adapt_consistency(network, normal(40, 2), steps=1)
+
+
+def test_the_score_of_a_core_for_the_density_alone_is_its_gradient():
+    config = AttentionConfig(dim=2, layers=1, width=16, heads=2, feedforward=32, estimates="density")
+    network = AttentionNetwork(AttentionCore(config).double().eval().requires_grad_(False), "whiten")
+    field, queries = network.fit(normal(40, 2)), normal(9, 2, seed=2)
+    step = 1e-5 * torch.eye(2, dtype=torch.float64)[0]
+    slope = (field.log_density(queries + step) - field.log_density(queries - step)) / 2e-5
+    torch.testing.assert_close(field.score(queries)[:, 0], slope, rtol=1e-6, atol=1e-8)
+    assert not field.score(queries).requires_grad
+    moved = queries.clone().requires_grad_()
+    with sdpa_kernel(SDPBackend.MATH):
+        assert torch.autograd.grad(field.score(moved).sum(), moved)[0].abs().max() > 0

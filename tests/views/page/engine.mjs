@@ -8,6 +8,10 @@ import { readFileSync } from "node:fs";
 const TASK = JSON.parse(readFileSync(0, "utf8"));
 const SPECIAL = {
   ...{ lgamma, lgammaGain, erf, erfc, ndtr, logNdtr, ndtri, logNdtrInverse, studentCdf, levelOf },
+  gammaDraws: (shape, count) => {
+    const random = new Random(5);
+    return Array.from({ length: count }, () => random.gamma(shape));
+  },
   gridLevel: (density, logDensity) => levelInScale(levelScale(density), logDensity),
   gridDepth: (density, level) => depthOfLevel(levelScale(density), level),
 };
@@ -20,12 +24,16 @@ function plain(found) {
 
 function answer(whole, { through, verb, at }) {
   const density = through.reduce((part, [step, ...given]) => part[step](...given), whole);
+  if (verb === "sample") return plain(density.sample(at[0], new Random(1)));
   return plain(density[verb](...at.map(values => Float64Array.from(values))));
 }
 
 function answers() {
   if (TASK.special)
-    return TASK.special.map(([name, given]) => plain(given.map(row => SPECIAL[name](...row))));
+    return TASK.special.map(([name, given]) => {
+      const found = given.map(row => SPECIAL[name](...row));
+      return Array.isArray(found[0]) ? found : plain(found);
+    });
   const density = readDensity(TASK.numbers);
   return TASK.asks.map(ask => answer(density, ask));
 }

@@ -13,7 +13,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from page_densities import KINDS, fit_case
-from scipy import special
+from scipy import special, stats
 from torch import Tensor
 
 from discoformer.core.fields import Density
@@ -29,7 +29,9 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="no node on this machine: t
 @cache
 def program(folder: Path) -> Path:
     path = folder / "engine.mjs"
-    path.write_text(bundle("density.js", "levels.js") + DRIVER.read_text(encoding="utf-8"), encoding="utf-8")
+    path.write_text(
+        bundle("density.js", "levels.js", "random.js") + DRIVER.read_text(encoding="utf-8"), encoding="utf-8"
+    )
     return path
 
 
@@ -197,6 +199,26 @@ def test_distribution_functions_and_quantiles(case: tuple[Density, Tensor], fold
         close(found, wanted)
     for found, wanted in zip(answers[1::2], quantiles, strict=True):
         close(found, wanted)
+
+
+def test_draws_follow_the_law(case: tuple[Density, Tensor], folder: Path) -> None:
+    """Of single columns by Kolmogorov's test, of rows by levels: those of draws are uniform."""
+    field, _ = case
+    ask = {"through": [], "verb": "sample", "at": [2000]}
+    (found,) = run({"numbers": density_numbers(field), "asks": [ask]}, folder)
+    rows = torch.tensor(numbers(found)).reshape(2000, field.dim)
+    own = field.log_density(field.sample(4000, torch.Generator().manual_seed(0))).detach().numpy()
+    assert stats.ks_2samp(field.log_density(rows).detach().numpy(), own).pvalue > 1e-4
+    for column in field.support:
+        below = field.marginal([column]).cdf(rows[:, [column]]).numpy()
+        assert stats.kstest(below, "uniform").pvalue > 1e-4
+
+
+def test_random_numbers_have_their_laws(folder: Path) -> None:
+    draw = [["gammaDraws", [[shape, 2000] for shape in (1.05, 4.0, 300.0)]]]
+    (found,) = run({"special": draw}, folder)
+    for shape, values in zip((1.05, 4.0, 300.0), found, strict=True):
+        assert stats.kstest(values, "gamma", (shape,)).pvalue > 1e-3
 
 
 def test_grids_are_densities(case: tuple[Density, Tensor], folder: Path) -> None:

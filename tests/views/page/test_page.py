@@ -2,104 +2,37 @@
 
 import json
 import math
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from browsing import Browser
 from helpers import gmm_sample
 from numpy.typing import NDArray
-from page_densities import KINDS, fit_case, mixture
+from page_densities import KINDS, fit_case, mixture, scores
 from torch import Tensor
 
 from discoformer.api.fitting import Fitted, fit_sample
+from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
+from discoformer.core.transforms import ColumnMaps
 from discoformer.data.datasets import real_dataset
 from discoformer.data.files import Table
 from discoformer.methods import resolve
-from discoformer.views.page.bundle import bundle
 from discoformer.views.page.headline import headline
-from discoformer.views.page.payload import MAX_ROWS, explorer_data, page_data
-from discoformer.views.page.render import render_page, script_json
+from discoformer.views.page.payload import MAX_ROWS, page_data
+from discoformer.views.page.render import render_page
 from discoformer.views.page.summary import TableSummary, summarize
 from discoformer.views.report import make_report
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-CHROMEDRIVER = shutil.which("chromedriver")
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
 FREE = (-math.inf, math.inf)
 NEAR = 1e-9
 RNG = np.random.default_rng(0)
 
 pytestmark = pytest.mark.slow
-
-
-class Browser:
-    """A page in Chromium."""
-
-    def __init__(self, driver: Any, folder: Path) -> None:
-        self.driver = driver
-        self.folder = folder
-
-    def open(self, page: str, *, width: int = 1280, height: int = 1000, dark: bool = False) -> None:
-        path = self.folder / "page.html"
-        path.write_text(page, encoding="utf-8")
-        self.window(width, height, dark)
-        self.driver.get_log("browser")
-        self.driver.get(path.as_uri())
-        self.wait("window.discoformer !== undefined")
-
-    def window(self, width: int, height: int, dark: bool) -> None:
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
-
-    def ask(self, script: str, *given: Any) -> Any:
-        """What a function body in JavaScript returns."""
-        return self.driver.execute_script(script, *given)
-
-    def wait(self, condition: str) -> None:
-        from selenium.webdriver.support.ui import WebDriverWait
-
-        WebDriverWait(self.driver, 60, 0.05).until(lambda _: self.ask(f"return Boolean({condition})"))
-
-    def settle(self) -> None:
-        """Until what was changed is drawn."""
-        self.ask(
-            "window.settled = false; requestAnimationFrame(() => setTimeout(() => {settled = true}, 30))"
-        )
-        self.wait("settled")
-
-    def find(self, selector: str) -> Any:
-        return self.driver.find_element("css selector", selector)
-
-    def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-    def picture(self) -> str:
-        """All canvases of the corner, as text."""
-        joined = "[...document.querySelectorAll('.corner canvas')].map(c => c.toDataURL()).join()"
-        return str(self.ask(f"return {joined}"))
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: the page is not tested")
-    if CHROMIUM is None or CHROMEDRIVER is None:
-        pytest.skip("no chromium and chromedriver on this machine: the page is not tested")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(CHROMEDRIVER))
-    yield Browser(driver, tmp_path_factory.mktemp("pages"))
-    driver.quit()
 
 
 def page_of(field: Density, rows: Tensor) -> tuple[str, TableSummary]:
@@ -303,6 +236,26 @@ def test_tables_sort_and_can_be_taken_home(browser: Browser, wine: tuple[str, Ta
     assert [float(value) for value in first[5:]] == wine[1].values[int(first[0])].tolist()
 
 
+def test_real_rows_stand_beside_synthetic_ones(browser: Browser, wine: tuple[str, Table]) -> None:
+    """They follow the sliders, change when drawn again, and can be taken home."""
+    browser.open(wine[0])
+    columns = len(wine[1].names)
+    drawn = np.reshape(browser.ask("return Array.from(discoformer.synthetic.made.rows)"), (-1, columns))
+    assert len(drawn) == len(wine[1].values)
+    spread = wine[1].values.std(0)
+    assert np.abs((drawn.mean(0) - wine[1].values.mean(0)) / spread).max() < 0.5
+    picture = "return document.querySelectorAll('#synthetic canvas[role=img]')[1].toDataURL()"
+    before = browser.ask(picture)
+    browser.ask("discoformer.synthetic.again()")
+    assert browser.ask(picture) != before
+    browser.ask("discoformer.state.set({given: new Map([[12, 700]]), moving: false})")
+    browser.wait("document.querySelector('#synthetic p').textContent.includes('proline = 700')")
+    given = np.reshape(browser.ask("return Array.from(discoformer.synthetic.made.rows)"), (-1, columns))
+    assert set(given[:, 12]) == {700.0}
+    assert browser.ask("return document.querySelector('#calibration canvas').width") > 200
+    assert browser.complaints() == []
+
+
 def test_arrows_of_the_score_can_be_shown(browser: Browser, wine: tuple[str, Table]) -> None:
     browser.open(wine[0])
     browser.settle()
@@ -345,9 +298,15 @@ def test_page_fits_its_window(width: int, browser: Browser, wine: tuple[str, Tab
 
 
 def test_frames_stay_short_while_a_slider_is_dragged(browser: Browser) -> None:
-    """50,000 rows, 13 columns, 64 components, ten columns held; the median, since other programs run too."""
+    """50,000 rows, 13 columns, two views of 32 components, ten columns held, one after another.
+
+    The median, since other programs run too.
+    """
     rows = gmm_sample(50_000, 13, seed=3)
-    field = push(mixture(13, 64, seed=1), [FRAMES["whiten"].fit(rows[:500], None)])
+    maps = ColumnMaps({j: scores(j, 24) for j in range(13)}, 13)
+    plain, normal = (FRAMES["whiten"].fit(part, None) for part in (rows[:500], maps.normalize(rows[:500])))
+    views = push(mixture(13, 32, seed=1), [plain]), push(mixture(13, 32, seed=2), [maps, normal])
+    field = Blend(views, torch.tensor([0.5, 0.5]).double().log())
     page, _ = page_of(field, rows)
     browser.open(page)
     browser.driver.set_script_timeout(120)
@@ -363,24 +322,6 @@ def test_frames_stay_short_while_a_slider_is_dragged(browser: Browser) -> None:
     spent = sorted(frame["spent"] for frame in frames)
     print(json.dumps({"frames": len(spent), "median": spent[len(spent) // 2], "worst": spent[-1]}))
     assert spent[len(spent) // 2] < 50
-
-
-def test_the_same_scripts_are_a_widget(browser: Browser, model_path: Path) -> None:
-    """What anywidget would load: a module with a `render`, in a page that is not ours."""
-    field, rows = fit_case("plain", model_path)
-    table = Table(rows.numpy(), ("a", "b", "c"))
-    summary = summarize(table, Fitted(field, resolve("kde-scott"), [FREE] * 3))
-    data = explorer_data(table, field, [FREE] * 3, summary)
-    module = bundle("widget.js").replace("export default", "const widget =")
-    code = (
-        f"{module}\nconst model = {{ get: () => ({script_json(data)}), on: () => {{}} }};"
-        "widget.render({ model, el: document.body }); window.discoformer = true;"
-    )
-    head = "<!doctype html><meta charset='utf-8'><title>notebook</title>"
-    browser.open(f"{head}<body><script type='module'>{code}</script>")
-    browser.settle()
-    assert browser.ask("return document.querySelectorAll('.explorer .panel').length") == 3
-    assert browser.complaints() == []
 
 
 @pytest.mark.parametrize(

@@ -10,43 +10,55 @@ from numpy.typing import NDArray
 from page_densities import mixture
 
 from discoformer.baselines.kde import KDE
+from discoformer.columns.schema_column import ColumnSchema
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.views.page.dependence import pair_information
 from discoformer.views.page.folds import MOST, hold_out
-from discoformer.views.page.kinds import column_kind
+from discoformer.views.page.kinds import ColumnKind, column_kind
 from discoformer.views.page.unusual import find_unusual, surprises
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=400)
 
 
+def kind_of(values: NDArray[np.generic]) -> ColumnKind:
+    """As of an array: nothing is known but the values."""
+    return column_kind(np.asarray(values, dtype=np.float64), ColumnSchema("a", "continuous", ""))
+
+
 @pytest.mark.parametrize(
     ("values", "kind", "remark"),
     [
         (np.full(9, 3.5), "constant", "always 3.5"),
-        (np.arange(60) % 3, "few values", "only 0, 1, 2"),
-        (RNG.poisson(20, 200), "whole numbers", None),
-        (NORMAL, "measured", None),
-        (np.round(NORMAL, 1), "measured", "rounded to 0.1"),
-        (np.round(100 * NORMAL, -1), "whole numbers", "rounded to 10"),
-        (np.abs(NORMAL), "measured", "never negative"),
-        (1 / (1 + np.exp(NORMAL)), "measured", "between 0 and 1"),
-        (np.where(NORMAL < 0, 0, NORMAL), "measured", "are exactly 0"),
-        (np.exp(3 * NORMAL), "measured", "long tail to the right"),
+        (np.arange(60) % 3, "count", "only 0, 1, 2"),
+        (RNG.poisson(20, 200), "count", None),
+        (NORMAL, "continuous", None),
+        (np.round(NORMAL, 1), "lattice", "steps of 0.1"),
+        (np.abs(NORMAL), "positive", "none negative"),
+        (1 / (1 + np.exp(3 * NORMAL)), "bounded", "all within 0 and 1"),
+        (np.where(NORMAL < 0, 0, NORMAL), "atoms", "0 in"),
+        (np.exp(3 * NORMAL), "positive", "long tail to the right"),
     ],
 )
 def test_kinds_of_columns(values: NDArray[np.float64], kind: str, remark: str | None) -> None:
-    found = column_kind(np.asarray(values, dtype=np.float64))
-    assert found.kind == kind
+    found = kind_of(values)
+    assert found.schema.kind == kind
     if remark is not None:
         assert any(remark in text for text in found.remarks)
+
+
+def test_what_the_schema_says_counts() -> None:
+    """Also against the values: the user may have said so."""
+    known = ColumnSchema("day", "date", "dates", unit="days since 1970-01-01", resolution="D")
+    found = column_kind(np.arange(30.0), known)
+    assert (found.schema, found.date) == (known, "D")
 
 
 def test_a_lone_negative_value_is_named() -> None:
     values = np.abs(NORMAL)
     values[7] = -1.0
-    assert column_kind(values).lone == (7,)
-    assert column_kind(NORMAL).lone == ()
+    assert kind_of(values).lone == (7,)
+    assert kind_of(NORMAL).lone == ()
 
 
 def test_surprise_is_minus_the_log_conditional() -> None:

@@ -8,13 +8,16 @@ mean of the points that belong to it, so the map is the product of the two.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from scipy.cluster.hierarchy import leaves_list, linkage
 from torch import Tensor
 
+from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Method
+from discoformer.core.fields import Field, Method
 from discoformer.core.frames import Whiten
 from discoformer.core.pushforward import Pushforward
 from discoformer.models.attention.network import AttentionNetwork
@@ -72,12 +75,24 @@ def maps_of(method: Method, sample: Tensor) -> Tensor:
             points = method.frame.fit(points).normalize(points)
             maps: Tensor = method.core.attention_maps(points, points)
             return maps.to(sample)
-        field = method.fit(sample)
-        if not (isinstance(field, Pushforward) and isinstance(field.base, StudentMixture)):
-            raise DataError("this model has neither attention nor components: choose a network")
+        return _by_field(method.fit(sample), sample)[None, None]
+
+
+def _by_field(field: Field, sample: Tensor) -> Tensor:
+    """The map (n, n) of a mixture, or of a blend of mixtures, in which a point belongs to the parts, too."""
+    if isinstance(field, Blend):
+        log_parts = (
+            torch.stack([part.log_density(sample) for part in field.parts]) + field.log_weight[:, None]
+        )
+        parts = torch.stack([_by_field(part, sample) for part in field.parts])
+        return (log_parts.softmax(0).unsqueeze(-1) * parts).sum(0)
+    if isinstance(field, Pushforward):
         for transform in field.transforms:
             sample = transform.normalize(sample)
-        return _through_components(field.base, sample)[None, None]
+        return _by_field(field.base, sample)
+    if isinstance(field, StudentMixture):
+        return _through_components(field, sample)
+    raise DataError("this model has neither attention nor components: choose a network")
 
 
 def map_shape(method: Method) -> tuple[int, int]:
@@ -88,7 +103,8 @@ def map_shape(method: Method) -> tuple[int, int]:
 
 
 def _through_components(mixture: StudentMixture, points: Tensor) -> Tensor:
-    single = mixture.map(lambda parameter: parameter.unsqueeze(1))  # a batch of components (M, 1, ...)
+    bare = replace(mixture, evidence=None)
+    single = bare.map(lambda parameter: parameter.unsqueeze(1))  # a batch of components (M, 1, ...)
     log_parts = single.log_density(points.expand(len(single.log_weight), -1, -1))  # (M, n)
     belongs = log_parts.softmax(0)
     of_component = belongs / belongs.sum(1, keepdim=True).clamp_min(torch.finfo(belongs.dtype).tiny)

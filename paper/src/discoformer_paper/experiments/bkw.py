@@ -21,7 +21,7 @@ from torch import Tensor
 
 from discoformer.particles import BKW, Landau, integrate
 from discoformer_paper.experiments.particle_scores import CALIBRATED, PLAIN, SEED, Source, calibrated, sources
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.figures import Figure, curves, finish, panels
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
@@ -94,7 +94,7 @@ def summary(rows: Rows, ours: str) -> Summary:
             Line(
                 f"{measure}, d={dim}, n={size}",
                 rows.where(d=dim, n=size).columns(
-                    {CORE: f"{CORE_NAME}{dim}", **methods}, partial(score_error, times)
+                    {CORE: core_name(dim), **methods}, partial(score_error, times)
                 ),
             )
             for dim in STARTS

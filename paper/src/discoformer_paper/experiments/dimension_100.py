@@ -17,7 +17,7 @@ from typing import Literal
 from discoformer.baselines import kde
 from discoformer.baselines.best_bandwidth import oracle_bandwidth
 from discoformer_paper.harness.adapters import KnownAnswers
-from discoformer_paper.harness.contestants import CORE_NAME, rival
+from discoformer_paper.harness.contestants import core_name, rival
 from discoformer_paper.harness.figures import Figure, finish, panels, style_of, title_of
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, IN_FAMILY, KDE, OURS, PUBLISHED, PUBLISHED_KDE
@@ -82,7 +82,7 @@ def errors(rows: Rows, what: str, method: str) -> float:
 
 def summary(rows: Rows, ours: str) -> Summary:
     lines, core, far, mine = [], {}, {}, {}
-    methods = {CORE: f"{CORE_NAME}{DIM}", OURS: ours, KDE: "kde-scott", BEST_KDE: ORACLE}
+    methods = {CORE: core_name(DIM), OURS: ours, KDE: "kde-scott", BEST_KDE: ORACLE}
     for name in rows.entries("setting"):
         at = rows.where(setting=name)
         for what, (model, scott, oracle) in PUBLISHED_ERRORS.items():
@@ -115,7 +115,7 @@ def summary(rows: Rows, ours: str) -> Summary:
 def figure(rows: Rows, context: Context) -> Figure:
     names = rows.entries("setting")
     published = {
-        CORE_NAME: "the paper, published",
+        CORE: "the paper, published",
         "kde": "the paper's KDE, Scott, published",
         ORACLE: "the paper's KDE, oracle, published",
     }

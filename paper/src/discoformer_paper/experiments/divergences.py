@@ -24,7 +24,7 @@ from discoformer.functionals.neighbours import knn_kl_divergence
 from discoformer.priors import Distribution, GMMPrior
 from discoformer_paper.experiments.entropy_fisher import NEIGHBOURS
 from discoformer_paper.harness.adapters import Cached
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import core_name, is_core
 from discoformer_paper.harness.figures import Figure, curve, finish, panels, title_of
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
@@ -93,7 +93,7 @@ def run(context: Context) -> Iterator[Job]:
             estimators |= {
                 c.variant(PLUG_IN): partial(by_method, c.method, split="none")
                 for c in context.networks.for_dim(dim, size)
-                if c.label.startswith(CORE_NAME)
+                if is_core(c.label)
             }
             for method, estimator in estimators.items():
                 for seed in functional_seeds(context.seeds):
@@ -104,7 +104,7 @@ def run(context: Context) -> Iterator[Job]:
 def summary(rows: Rows, ours: str) -> Summary:
     lines = []
     for dim in DIMS:
-        core = f"{CORE_NAME}{dim}"
+        core = core_name(dim)
         methods = {CORE: f"{core}, {PLUG_IN}", OURS: ours, CROSS_FITTED: core}
         methods |= {NEIGHBOURS: NEIGHBOURS, KDE: "kde"}
         for what, title in TITLES.items():

@@ -26,7 +26,7 @@ from discoformer.functionals import entropy, fisher_information
 from discoformer.functionals.neighbours import knn_entropy
 from discoformer.priors import GaussianPrior, LocationScaleMixture
 from discoformer_paper.harness.adapters import Cached, fit_density
-from discoformer_paper.harness.contestants import CORE_NAME, Networks
+from discoformer_paper.harness.contestants import Networks, core_name, is_core
 from discoformer_paper.harness.figures import Figure, curve, finish, panels, title_of
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
@@ -100,9 +100,9 @@ def by_neighbours(sample: Tensor) -> tuple[float, float]:
 def contestants(networks: Networks, dim: int) -> dict[tuple[str, str], Estimator]:
     """Estimators of both functionals by method and scheme."""
     found: dict[tuple[str, str], Estimator] = {}
-    for contestant in networks.for_dim(dim):
+    for contestant in networks.for_dim(dim, kind="whitened"):
         found[contestant.identity, "paper"] = partial(plug_in, contestant.method)
-        if not contestant.label.startswith(CORE_NAME):
+        if not is_core(contestant.label):
             found[contestant.identity, "default"] = partial(by_default, contestant.method)
     found["kde", "paper"] = partial(plug_in, kde.KDE())
     found["kde", "default"] = partial(by_default, kde.KDE())
@@ -151,7 +151,7 @@ def summary(rows: Rows, ours: str) -> Summary:
     our_cases = {}
     for problem, dim in DIMS.items():
         columns = {
-            CORE: (f"{CORE_NAME}{dim}", "paper"),
+            CORE: (core_name(dim, "whitened"), "paper"),
             OURS: (ours, "default"),
             "default, paper's scheme": (ours, "paper"),
             "Emp-SD-KDE": (EMPIRICAL, "paper"),
@@ -184,7 +184,8 @@ def bar(cells: Mapping[str, Rows], error: str) -> tuple[float, float]:
     others = [cells[column] for column in (CORE, *RIVALS)]
     known = [cell for cell in others if not math.isnan(cell.mean(error))]
     lowest = min(known or others, key=lambda cell: cell.mean(error))
-    return cells[OURS].mean(error), lowest.mean(error) + lowest.standard_error(error)
+    bound = float(lowest.mean(error)) + lowest.standard_error(error)
+    return float(cells[OURS].mean(error)), bound
 
 
 def figure(rows: Rows, context: Context) -> Figure:

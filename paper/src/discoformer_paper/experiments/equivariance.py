@@ -5,26 +5,36 @@ draws a Gaussian mixture with rotated covariances (d = 2, 3, 5 in turn, n = 512)
 map of every kind; both sides answer at the same points, in double precision.  Relative mean squared
 errors of log density and score.  The paper's core, whose weights are for one dimension each, has as many
 trials in 2 and 3 dimensions as the others have in all.
+
+The paper's listing whitens by the symmetric root S^(-1/2) of the covariance.  That root does not commute
+with scaling single columns: after it the whitened sample is turned, and a network that follows rotations
+only approximately does not give the zero that the paper prints for anisotropic scaling.  `LISTING` is the
+core with that root in place of its own frame.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from discoformer.core.fields import Method
+from discoformer.core.fields import Field, Method
+from discoformer.core.frames import Scatter
+from discoformer.core.pushforward import push
+from discoformer.core.transforms import Frame
 from discoformer.evaluation.known_truth import Dataset, gmm_datasets
+from discoformer.models.attention.network import AttentionNetwork
 from discoformer.priors import random_rotations
 from discoformer_paper.harness.adapters import fit_density
-from discoformer_paper.harness.contestants import CORE_NAME, rival
+from discoformer_paper.harness.contestants import WITHOUT_AXES, is_core, rival
 from discoformer_paper.harness.figures import Figure, finish, panels, style_of, title_of
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS, PUBLISHED
 from discoformer_paper.harness.problems import SEED, seed_of
-from discoformer_paper.harness.summary import Line, Summary, judge, measured
+from discoformer_paper.harness.summary import Line, Summary, judge, measured, number
 
 __all__ = ["DIMS", "MAPS", "PUBLISHED_ERRORS", "equivariance_errors", "trial_data"]
 
@@ -39,8 +49,9 @@ PUBLISHED_ERRORS = {
 }
 ROUNDING = 1e-16  # relative mean squares up to here are relative errors of 1e-8
 ZERO = 1e-33  # where the picture, whose axis is logarithmic, has an exact zero
-SMALL = 1e-2  # what counts as a small residual; the paper has 5e-4 and 1e-4
 DIMS = (2, 3, 5)
+NO_AXES = f"ours, {WITHOUT_AXES}"
+LISTING = "printed listing"  # the core with the frame of the paper's listing
 Map = tuple[Tensor, Tensor]  # matrix A (d, d) and shift (d,): x -> x A + shift
 
 
@@ -121,15 +132,33 @@ def _relative(value: Tensor, reference: Tensor) -> float:
 def run(context: Context) -> Iterator[Job]:
     networks = context.networks
     size = 64 if context.quick else 512
-    anywhere = [networks.ours(), *map(networks.shipped, ("mixture", "mixture-axis")), rival("kde-scott")]
-    cores = [networks.shipped(f"{CORE_NAME}{dim}") for dim in DIMS[:2]]  # the paper has no d = 5
+    anywhere = [networks.ours(), networks.without_axes(), rival("kde-scott")]
+    cores = [networks.exact_core(dim) for dim in DIMS[:2]]  # the paper has no d = 5
     for trial in range(len(DIMS) * context.seeds):
         place = trial % len(DIMS)
         dim = DIMS[place]
         asked = dict.fromkeys([*(anywhere if trial < context.seeds else []), *cores[place : place + 1]])
         for contestant in filter(None, asked):
+            if is_core(contestant.label) and isinstance(contestant.method, AttentionNetwork):
+                keys = [(name, dim, size, seed_of(trial), contestant.variant(LISTING)) for name in MAPS]
+                listing = SymmetricRoot(contestant.method)
+                yield Job(keys, partial(equivariance_errors, listing, dim, size, trial))
             keys = [(name, dim, size, seed_of(trial), contestant.identity) for name in MAPS]
             yield Job(keys, partial(equivariance_errors, contestant.method, dim, size, trial))
+
+
+class SymmetricRoot(Method):
+    """A network of the paper's core that whitens by the symmetric root of the covariance, as printed."""
+
+    def __init__(self, network: AttentionNetwork) -> None:
+        self.network = network
+
+    def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
+        printed = Scatter(eps=0.0).fit(context, weights)
+        root = math.sqrt(context.shape[-2])  # the text says covariance, so that n does not matter
+        log_det = printed.log_det + context.shape[-1] * math.log(root)
+        frame = Frame(printed.center, root * printed.matrix, printed.inverse / root, log_det)
+        return push(self.network.digest(frame.normalize(context), weights), [frame])
 
 
 def larger_mean(rows: Rows) -> float:
@@ -140,14 +169,16 @@ def larger_mean(rows: Rows) -> float:
 def by_method(rows: Rows) -> dict[str, Rows]:
     """Rows by method; the paper's core in all of its dimensions is one."""
     names = rows.entries("method")
-    cores = {name for name in names if name.startswith(CORE_NAME)}
+    cores = {name for name in names if is_core(name)}
     found = {name: rows.where(method=name) for name in names if name not in cores}
-    return found | ({CORE_NAME: rows.where(method=cores)} if cores else {})
+    as_printed = {name for name in cores if name.endswith(LISTING)}
+    kinds = {CORE: cores - as_printed, LISTING: as_printed}
+    return found | {kind: rows.where(method=those) for kind, those in kinds.items() if those}
 
 
 def summary(rows: Rows, ours: str) -> Summary:
-    columns = {CORE: CORE_NAME, OURS: ours, KDE: "kde-scott"}
-    columns |= {name: name for name in ("mixture", "mixture-axis")}
+    columns = {CORE: CORE, OURS: ours, LISTING: LISTING, KDE: "kde-scott"}
+    columns |= {NO_AXES: f"{ours}, {WITHOUT_AXES}"}
     measured_rows, none = by_method(rows), rows.where(method="nobody")
     lines = []
     for kind, published in PUBLISHED_ERRORS.items():
@@ -155,9 +186,15 @@ def summary(rows: Rows, ours: str) -> Summary:
         lines.append(Line(kind, {PUBLISHED: published} | {c: larger_mean(cell) for c, cell in at.items()}))
     found = {line.what: line.found for line in lines}
     core = {kind: (found[kind][CORE], ROUNDING) for kind in list(PUBLISHED_ERRORS)[:4]}
-    residual = {kind: (found[kind][CORE], SMALL) for kind in ("rotation", "full affine")}
-    exact = {kind: (found[kind]["mixture"], ROUNDING) for kind in found}
-    followed = f"rotation and full affine maps are followed to a small residual (at most {SMALL:g})"
+    turned = ("rotation", "full affine")
+    residual = {kind: (found[kind][CORE], PUBLISHED_ERRORS[kind]) for kind in turned}
+    exact = {kind: (found[kind][NO_AXES], ROUNDING) for kind in found}
+    followed = "rotation and full affine maps are followed to the residual that the paper prints"
+    listing = found["anisotropic scaling"][LISTING]
+    remark = (
+        "The paper prints 0 for anisotropic scaling. Its listing does not give that: the symmetric root of a "
+        f"covariance turns with columns that are scaled. With that root this core has {number(listing)}."
+    )
     return Summary(
         "relative mean squared error, the larger one of log density and score (the paper's core: mean of its "
         "trials in 2 and 3 dimensions)",
@@ -165,11 +202,12 @@ def summary(rows: Rows, ours: str) -> Summary:
         [
             judge("paper", "permutation, translation and scaling are exact", measured(core)),
             judge("paper", followed, measured(residual)),
-            judge("ours", "`mixture` follows every map to rounding", exact),
+            judge("ours", f"{ours} without axes follows every map to rounding", exact),
         ],
         rivals=(KDE,),
-        reasons={PUBLISHED: "the default stacks a network that looks along the axes, which turn here"},
+        reasons={PUBLISHED: "the default looks along the axes, which turn here"},
         floor=ROUNDING,
+        notes=() if math.isnan(listing) else (remark,),
     )
 
 
@@ -185,7 +223,7 @@ def figure(rows: Rows, context: Context) -> Figure:
         style = style_of(method) | {"linestyle": "none", "markersize": 7}
         places = [x + step * (index - len(errors) / 2) for x in range(len(kinds))]
         axes.plot(places, [max(mean, ZERO) for mean in means], label=title_of(method), **style)
-    style = style_of(CORE_NAME) | {"linestyle": "none", "markersize": 7, "markerfacecolor": "white"}
+    style = style_of(CORE) | {"linestyle": "none", "markersize": 7, "markerfacecolor": "white"}
     places = [x - step * len(errors) / 2 for x in range(len(kinds))]
     axes.plot(places, [max(PUBLISHED_ERRORS[kind], ZERO) for kind in kinds], label="published", **style)
     axes.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds])

@@ -43,7 +43,7 @@ from discoformer_paper.experiments.particle_scores import (
     calibrated,
     sources,
 )
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.figures import GREY, Figure, curve, finish, panels
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
@@ -192,11 +192,11 @@ CLAIMS: dict[str, tuple[Whose, str]] = {
     "core kde": ("paper", "the Transformer outperforms KDE (error over KDE's)"),
     "core sbtm": (
         "paper",
-        f"the Transformer is comparable in quality to SBTM (at most {COMPARABLE:g} times its error)",
+        f"the Transformer is comparable in quality to SBTM (our bound: {COMPARABLE:g} times its error)",
     ),
     "core exact": (
         "paper",
-        f"the Transformer matches the analytic covariance well (Maxwell: error at most {WELL:g})",
+        f"the Transformer matches the analytic covariance well (Maxwell; our bound: error {WELL:g})",
     ),
     "ours kde": ("ours", "at most half of KDE's error"),
     "plain kde": ("ours", "at most half of KDE's error without calibration"),
@@ -215,7 +215,7 @@ def summary(rows: Rows, ours: str) -> Summary:
     for case, dim in DIMS.items():
         for start in STARTS:
             ends = at_end(rows.where(case=case, start=start))
-            what, core, best = f"{case}, {start} start", f"{CORE_NAME}{dim}", as_run(case, ours)
+            what, core, best = f"{case}, {start} start", core_name(dim), as_run(case, ours)
             methods = {CORE: core, OURS: best, f"{ours}, {PLAIN}": ours, "SBTM": "sbtm", "blob": "blob"}
             methods |= {"Gaussian closure": "gaussian", KDE: "kde"}
             found = ends.columns(methods, "error")
@@ -231,7 +231,7 @@ def summary(rows: Rows, ours: str) -> Summary:
                     both = f"{what} (SBTM {number(found['SBTM'])})"
                     cases["core sbtm"][both] = (found[CORE], COMPARABLE * found["SBTM"])
                 elif len(gap):
-                    cases[f"{key} sbtm"][what] = (gap.mean("gap"), gap.standard_error("gap"))
+                    cases[f"{key} sbtm"][what] = (float(gap.mean("gap")), gap.standard_error("gap"))
                 if key == "core" and case.startswith("maxwell"):  # Coulomb has no closed form
                     cases["core exact"][what] = (found[CORE], WELL)
             mine, rival = ends.where(method=best), ends.where(method="sbtm")

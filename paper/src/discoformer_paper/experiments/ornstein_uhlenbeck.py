@@ -19,7 +19,7 @@ import torch
 from discoformer.particles import OrnsteinUhlenbeck, integrate, ornstein_uhlenbeck
 from discoformer.particles.history import covariance
 from discoformer_paper.experiments.particle_scores import SEED, Source, batches, sources
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import core_name
 from discoformer_paper.harness.figures import GREY, Figure, curve, finish, panels
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
@@ -98,7 +98,7 @@ def rms(rows: Rows) -> float:
 
 def summary(rows: Rows, ours: str) -> Summary:
     lines, cases = [], {}
-    methods = {CORE: f"{CORE_NAME}2", OURS: ours, "sampling error": SAMPLING}
+    methods = {CORE: core_name(2), OURS: ours, "sampling error": SAMPLING}
     methods |= {"Gaussian closure": "gaussian", KDE: "kde"}
     for time in rows.entries("time"):
         for quantity in QUANTITIES:

@@ -23,7 +23,7 @@ from discoformer.baselines.score_matching import ScoreMatching
 from discoformer.baselines.stein import NuMethod, SpectralStein, SteinGradient
 from discoformer.core.fields import Field, Method
 from discoformer.priors import LocationScaleMixture
-from discoformer_paper.harness.contestants import CORE_NAME, rival
+from discoformer_paper.harness.contestants import core_name, rival
 from discoformer_paper.harness.figures import Figure, arrows, curve, finish, title_of
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, GMM, IN_FAMILY, KDE, OURS
@@ -98,7 +98,7 @@ def median_seconds(rows: Rows, method: str) -> float:
 def summary(rows: Rows, ours: str) -> Summary:
     matched = [name for name in rows.entries("method") if name.startswith(LOSSES)]
     others = ("stein", "ssge", "nu-method")
-    methods = {CORE: f"{CORE_NAME}2", OURS: ours, KDE: "kde", GMM: "gmm-full"}
+    methods = {CORE: core_name(2), OURS: ours, KDE: "kde", GMM: "gmm-full"}
     methods |= {name: name for name in (*matched, *others)}
     at_sample, at_new = (rows.columns(methods, value, 100) for value in VALUES[:2])
     seconds = {column: median_seconds(rows, method) for column, method in methods.items()}

@@ -20,7 +20,7 @@ from discoformer.baselines.sdkde import SDKDE, AutogradScore
 from discoformer.core.fields import Method
 from discoformer.priors import Distribution, Laplace, Normal
 from discoformer_paper.harness.adapters import Cached, fit_density
-from discoformer_paper.harness.contestants import CORE_NAME, Networks
+from discoformer_paper.harness.contestants import Networks, core_name, is_core
 from discoformer_paper.harness.jobs import Context, Job, Rows
 from discoformer_paper.harness.labels import CORE, KDE, OURS
 from discoformer_paper.harness.problems import fixed_mixture, functional_seeds
@@ -87,7 +87,7 @@ def variants(
     for name, network in ours.items():
         # scores do not depend on the bandwidth, and those of a quadratic network are expensive
         scores: dict[str, Method] = {"score": network}
-        if not name.startswith(CORE_NAME) or size <= largest_autograd:
+        if not is_core(name) or size <= largest_autograd:
             scores["autograd"] = AutogradScore(network)
         for variant, source in scores.items():
             cached = Cached(source, answers=True)
@@ -140,7 +140,7 @@ def shares_of_kde(
     lines = []
     for variant, name in names.items():
         for rule in ("none",) if variant == "direct" else RULES:
-            found = _shares(rows, ours, f"{CORE_NAME}{dim}", variant, rule)
+            found = _shares(rows, ours, core_name(dim), variant, rule)
             if rule != "sd-kde":
                 found |= published.get(variant, {})
             lines.append(Line(", ".join(filter(None, (name, TITLES[rule]))), found))

@@ -96,14 +96,15 @@ def summary(rows: Rows, ours: str) -> Summary:
                 for column, cases in falls.items():
                     cases[f"d={dim}"] = (slopes[column], SLOPE)
     text = (
-        f"one point of n changes an answer by O(1 / n) (slope of the largest change at most {SLOPE}, log-log)"
+        "one point of n changes an answer by O(1 / n) (slope of the largest change, log-log; it is noisy, "
+        f"and our bound is {SLOPE})"
     )
     return Summary(
         "change of scores, over the root mean square score, when one point of the sample is drawn again "
         f"(usual: root mean square; largest: of {WATCHED} points, {TRIALS} trials and all data sets; slope: "
         "of log change in log n)",
         lines,
-        [judge("paper", f"assumed: {text}", falls[CORE]), judge("ours", text, falls[OURS])],
+        [judge("assumption", text, falls[CORE]), judge("assumption", f"{ours}: {text}", falls[OURS])],
         rivals=(KDE,),
         reasons={CORE: "it decides nothing", KDE: "a smoother estimate, whatever its error"},
     )

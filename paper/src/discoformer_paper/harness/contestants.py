@@ -10,30 +10,44 @@ import contextlib
 import copy
 import hashlib
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
 from discoformer.methods import PEERS, resolve
-from discoformer.models.registry import list_models
+from discoformer.models.mixture.views import Views
+from discoformer.models.registry import list_models, read_card
 from discoformer_paper.harness.adapters import fit_density
 
 __all__ = [
-    "CORE_NAME",
     "CORE_SIZE",
+    "NETWORKS",
+    "ONE_VIEW",
     "RIVALS",
+    "WITHOUT_AXES",
     "Contestant",
     "Networks",
+    "adaptation_rate",
+    "core_name",
     "fingerprint",
+    "is_core",
     "model_label",
+    "network_name",
     "rival",
 ]
 
-CORE_NAME = "attention-d"  # and the dimension: the names of the paper's core
+NETWORKS: dict[str, dict[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "networks.toml").read_text(encoding="utf-8")
+)
+_RATES = {int(size): rate for size, rate in NETWORKS.pop("adaptation").items()}
 CORE_SIZE = 4096  # largest n for the core, which is quadratic in n, unless an experiment says otherwise
+ONE_VIEW, WITHOUT_AXES = "one view", "without axes"  # our network, used in another way
+_CORES = ("core", "whitened")  # the second says where it differs from the first
 RIVALS = PEERS  # what a user would pick instead of a network
 
 
@@ -88,33 +102,66 @@ class Networks:
         """Our network; an error if there is no such model."""
         return self._load(self.model, single=False)
 
+    def one_view(self) -> Contestant | None:
+        """Our network by one view of the sample, as it is; None if ours has no views."""
+        return self._used(ONE_VIEW, lambda views: views.network)
+
+    def without_axes(self) -> Contestant | None:
+        """The same without axes, so that it follows every affine map; None if ours has no views."""
+        return self._used(WITHOUT_AXES, lambda views: views.without_axes())
+
+    def _used(self, how: str, method: Callable[[Views], Method]) -> Contestant | None:
+        ours = self.ours()
+        if not isinstance(ours.method, Views):
+            return None
+        return Contestant(f"{ours.label}, {how}", ours.variant(how), method(ours.method))
+
     def shipped(self, name: str, *, single: bool = False) -> Contestant | None:
-        """An installed network, in single precision if asked; None, and one line, if it is not there."""
-        if name in list_models():
+        """A network by name or path, in single precision if asked; None, and one line, if it is not there."""
+        if name in list_models() or Path(name).is_file():
             return self._load(name, single=single)
         if (name, False) not in self._found:
             self._found[name, False] = None
             print(f"without {name}: its weights are not installed", file=sys.stderr)
         return None
 
-    def core(self, dim: int) -> Contestant | None:
-        """The paper's core, whose weights are for one dimension each.
+    def core(self, dim: int, kind: str = "core") -> Contestant | None:
+        """The paper's core, whose weights are for one dimension each; of another kind if asked.
 
         It computes in single precision: it is quadratic in n, and no table shows the difference.
         """
-        return self.shipped(f"{CORE_NAME}{dim}", single=True)
+        return self.named(kind, dim)
 
-    def for_dim(self, dim: int, size: int = 0) -> list[Contestant]:
+    def exact_core(self, dim: int) -> Contestant | None:
+        """The paper's core in double precision, for laws that hold to rounding."""
+        return self.shipped(_listed("core", dim) or core_name(dim))
+
+    def named(self, kind: str, key: object) -> Contestant | None:
+        """A network of `networks.toml`, in single precision."""
+        name = _listed(kind, key)
+        return None if name is None else self.shipped(name, single=True)
+
+    def largest_trained(self, name: str, usual: int = 1024) -> int:
+        """Largest n in the training of a network by name or path; the usual one if it is not there."""
+        cards = list_models()
+        if name not in cards and not Path(name).is_file():
+            return usual
+        return (cards[name] if name in cards else read_card(name)).sizes[1]
+
+    def for_dim(self, dim: int, size: int = 0, kind: str = "core") -> list[Contestant]:
         """Our network and, up to `CORE_SIZE`, the paper's core."""
-        core = self.core(dim) if size <= CORE_SIZE else None
+        core = self.core(dim, kind) if size <= CORE_SIZE else None
         return [self.ours()] if core is None or core.label == self.label else [self.ours(), core]
 
     def is_stale(self, key: dict[str, str]) -> bool:
-        """Whether a line of measurements belongs to former weights of a network of this run."""
+        """Whether a line of measurements belongs to former weights of this run, or to a former core."""
         label, _, mark = key.get("method", "").partition("@")
         label, _, _ = label.partition(",")  # "name, variant": a network used in another way
         marks = {found.mark for found in self._found.values() if found and found.label == label}
-        return bool(marks) and mark not in marks
+        if marks or not mark:
+            return bool(marks) and mark not in marks
+        card = list_models().get(label)  # a core that `networks.toml` does not name any more is stale, too
+        return card is not None and card.core["kind"] == "attention"
 
     def _load(self, name: str, *, single: bool) -> Contestant:
         found = self._found.get((name, single))
@@ -126,6 +173,46 @@ class Networks:
                 method = copy.deepcopy(method).to(torch.float32)
             found = self._found[name, single] = Contestant(label, identity, method)
         return found
+
+
+def core_name(dim: int, kind: str = "core") -> str:
+    """What the paper's core of a dimension is called in measurements.
+
+    >>> core_name(7)
+    'core-d7'
+    """
+    return network_name(kind, dim)
+
+
+def network_name(kind: str, key: object) -> str:
+    """What a network of `networks.toml` is called in measurements."""
+    name = _listed(kind, key)
+    return f"{kind}-d{key}" if name is None else model_label(name)  # nobody has the first name
+
+
+def adaptation_rate(size: int) -> float:
+    """Rate of test-time training of the paper's core for a sample of this size.
+
+    >>> adaptation_rate(128) > 0
+    True
+    """
+    return float(_RATES[max((n for n in _RATES if n <= size), default=min(_RATES))])
+
+
+def is_core(label: str) -> bool:
+    """Whether this is the paper's core in some dimension, or the core used in some way.
+
+    >>> is_core(core_name(2)), is_core("default")
+    (True, False)
+    """
+    return label.partition("@")[0].partition(",")[0] in {
+        model_label(n) for kind in _CORES for n in NETWORKS[kind].values()
+    }
+
+
+def _listed(kind: str, key: object) -> str | None:
+    names = NETWORKS["core"] | NETWORKS[kind] if kind in _CORES else NETWORKS[kind]
+    return names.get(str(key))
 
 
 def model_label(name: str) -> str:

@@ -16,7 +16,8 @@ from matplotlib.quiver import Quiver
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from torch import Tensor
 
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import is_core, network_name
+from discoformer_paper.harness.labels import CORE
 from discoformer_paper.harness.ledger import Rows
 
 __all__ = ["GREY", "Axes", "Figure", "arrows", "curve", "curves", "finish", "panels", "style_of", "title_of"]
@@ -27,7 +28,7 @@ _BLUE, _RED, _PINK, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7A7A7A"
 # Colour, marker, dashes and title, by the beginning of the method's name; a longer name comes first.
 _STYLES: dict[str, tuple[str, str, str, str | None]] = {
     "default, not calibrated": (_PINK, "v", "-", None),
-    CORE_NAME: (_BLUE, "s", "-", "paper's core"),
+    CORE: (_BLUE, "s", "-", CORE),
     "mixture-axis": (_PINK, "v", "-", None),
     "mixture": (_ORANGE, "P", "-", None),
     "kde-oracle": (GREY, "<", ":", "KDE, oracle h"),
@@ -45,21 +46,21 @@ _STYLES: dict[str, tuple[str, str, str, str | None]] = {
     "ssge": (_PINK, "<", "none", "spectral Stein"),
     "nu-method": (_PINK, ">", "none", None),
     "exact": (GREY, "d", ":", None),
-    "ablation-whiten": (_BLUE, "s", "none", "core, whitening"),
-    "ablation-identity": (_ORANGE, "X", "none", "core, no whitening"),
+    network_name("whitening", "whiten"): (_BLUE, "s", "none", "core, whitening"),
+    network_name("whitening", "identity"): (_ORANGE, "X", "none", "core, no whitening"),
 }
 
 
 def style_of(method: str) -> dict[str, Any]:
     """How a method is drawn; ours is whatever has no style of its own.
 
-    >>> style_of("attention-d2")["color"], style_of("default")["color"]
+    >>> style_of("paper's core")["color"], style_of("default")["color"]
     ('#0072B2', '#D55E00')
     """
-    for name, (colour, marker, dashes, _) in _STYLES.items():
-        if method.startswith(name):
-            return {"color": colour, "marker": marker, "linestyle": dashes}
-    return {"color": _RED, "marker": "o", "linestyle": "-", "zorder": 3}
+    found = _style(method)
+    if found is None:
+        return {"color": _RED, "marker": "o", "linestyle": "-", "zorder": 3}
+    return dict(zip(("color", "marker", "linestyle"), found, strict=False))
 
 
 def title_of(method: str) -> str:
@@ -68,8 +69,13 @@ def title_of(method: str) -> str:
     >>> title_of("gmm-diag"), title_of("default")
     ('GMM-BIC, diagonal', 'default')
     """
-    titles = (title for name, (*_, title) in _STYLES.items() if method.startswith(name))
-    return next(titles, None) or method
+    found = _style(method)
+    return method if found is None or found[-1] is None else found[-1]
+
+
+def _style(method: str) -> tuple[str, str, str, str | None] | None:
+    method = CORE if is_core(method) else method
+    return next((style for name, style in _STYLES.items() if method.startswith(name)), None)
 
 
 def panels(

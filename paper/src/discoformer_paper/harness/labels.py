@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discoformer_paper.harness.contestants import CORE_NAME
+from discoformer_paper.harness.contestants import core_name
 
 __all__ = ["CORE", "GMM", "IN_FAMILY", "KDE", "OURS", "PUBLISHED", "PUBLISHED_KDE", "columns"]
 
@@ -14,7 +14,7 @@ IN_FAMILY = {GMM: "whose family holds the truth"}  # why a mixture may win where
 def columns(dim: int, ours: str, gmm: str = "gmm-diag") -> dict[str, str]:
     """The usual columns and whose numbers are in them.
 
-    >>> columns(2, "default")["paper's core"]
-    'attention-d2'
+    >>> columns(2, "default")["KDE"]
+    'kde-scott'
     """
-    return {CORE: f"{CORE_NAME}{dim}", OURS: ours, KDE: "kde-scott", GMM: gmm}
+    return {CORE: core_name(dim), OURS: ours, KDE: "kde-scott", GMM: gmm}

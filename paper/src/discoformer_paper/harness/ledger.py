@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 
 from discoformer.core.checks import DataError
 from discoformer.core.files import replacing
+from discoformer_paper.harness.measured import pooled_ratio
 
 __all__ = ["Ledger", "Rows", "write_csv"]
+
+_DATA_SETS = ("seed", "repeat")  # columns of the key that tell data sets apart
 
 
 class Rows:
@@ -65,8 +68,16 @@ class Rows:
         return math.fsum(self.values(name))
 
     def mean(self, name: str) -> float:
-        """Mean of a column; NaN without rows."""
-        return self.sum(name) / len(self) if len(self) else math.nan
+        """Mean of a column, with what it owes to each data set; NaN without rows."""
+        return self.ratio(name)
+
+    def ratio(self, name: str, other: str | None = None) -> float:
+        """Sum of a column over that of another one (over their number), pooled over data sets."""
+        if not len(self):
+            return math.nan
+        key = next((column for column in _DATA_SETS if column in self.frame), None)
+        groups = self.frame[key] if key else self.frame.index.astype(str)
+        return pooled_ratio(list(groups), self.values(name), None if other is None else self.values(other))
 
     def standard_error(self, name: str) -> float:
         """Standard error of `mean`; NaN for fewer than two rows."""

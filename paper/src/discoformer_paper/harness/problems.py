@@ -173,4 +173,4 @@ def _errors(problem: Problem, index: int, contestant: Contestant) -> dict[str, f
 
 def relative_error(rows: Rows) -> float:
     """Relative squared error of the score, pooled over data sets; NaN without rows."""
-    return rows.sum("score_error") / rows.sum("score_square") if len(rows) else math.nan
+    return rows.ratio("score_error", "score_square")

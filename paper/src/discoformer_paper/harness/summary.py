@@ -1,4 +1,4 @@
-"""What an experiment says in the end: lines beside the published ones, and claims that hold or do not.
+"""What an experiment says in the end: lines beside the published ones, and claims that are shown or not.
 
 A summary is made from measurements alone.  Lower is better in every line; where ours is worse than the
 paper's number, than the paper's core or than a rival, a sentence says so.
@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from discoformer_paper.harness.labels import CORE, GMM, KDE, OURS, PUBLISHED, PUBLISHED_KDE
+from discoformer_paper.harness.measured import Measured, error_of
 
 __all__ = [
     "Cases",
     "Claim",
     "Line",
     "Summary",
+    "Verdict",
     "Whose",
     "against",
     "judge",
@@ -27,12 +27,14 @@ __all__ = [
     "measured",
     "number",
     "slope",
+    "trend",
 ]
 
 _FIRST, _LAST = (PUBLISHED, PUBLISHED_KDE, CORE, OURS), (KDE, GMM)
 _ALWAYS = (PUBLISHED, CORE, OURS, KDE)
 
-Whose = Literal["paper", "ours"]
+Whose = Literal["paper", "assumption", "ours"]
+Verdict = Literal["shown", "not shown", "undecided", "not tested"]
 Cases = Mapping[str, tuple[float, float]]  # by name: a value, and the bound it must not exceed
 
 
@@ -44,14 +46,15 @@ class Line(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence, whether it holds (None: not measured), and the numbers that say so.
+    """A sentence, whether it is shown, and the numbers that say so.
 
-    ``whose`` is "paper" for what the paper says of its model, "ours" for a bar that we set.
+    ``whose`` is "paper" for what the paper says of its model, "assumption" for what its theory assumes of it,
+    "ours" for a bar that we set.
     """
 
     whose: Whose
     text: str
-    holds: bool | None
+    verdict: Verdict
     evidence: str
 
 
@@ -66,18 +69,22 @@ class Summary:
     claims : of the paper and ours
     rivals : columns that ours is compared with, besides the published one and the paper's core; without
         any, ours is compared with the published one alone
+    ratio_to : columns that the ratio is taken to, if not to all rivals: it should not jump where one ends
     reasons : by column, why it may win, for the sentence that says so
     caveat : why the published numbers may not be comparable at all
     floor : numbers up to here count as zero, being rounding
+    notes : sentences that the page adds
     """
 
     unit: str
     lines: Sequence[Line]
     claims: Sequence[Claim] = ()
     rivals: Sequence[str] = (KDE, GMM)
+    ratio_to: Sequence[str] | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     caveat: str | None = None
     floor: float = 0.0
+    notes: Sequence[str] = ()
 
     def table(self, ours: str) -> tuple[list[str], list[list[str]]]:
         """Header and rows of text; our column has the name of our network."""
@@ -120,7 +127,8 @@ class Summary:
 
     def _ratio(self, line: Line) -> str:
         """Ours over the best rival; none of negative numbers, which are slopes."""
-        rival = least(*(self._value(line, name) for name in self.rivals))
+        others = self.rivals if self.ratio_to is None else self.ratio_to
+        rival = least(*(self._value(line, name) for name in others))
         mine = self._value(line, OURS)
         if mine == rival == 0:
             return "1"
@@ -132,31 +140,44 @@ class Summary:
 
 
 def judge(whose: Whose, text: str, cases: Cases) -> Claim:
-    """The claim that value <= bound in all cases; it is open while one was not measured (NaN).
+    """The claim that value <= bound in all cases.
 
-    The evidence names the case that is closest to its bound, or farthest beyond it, by the ratio of the two
-    (by their difference where numbers may be negative).
+    A case whose value and bound differ by no more than the standard error of their difference, on the data
+    sets of both, decides nothing: the claim is undecided unless another case fails for sure.  It is not
+    tested while a case was not measured (NaN).  The evidence names the case that is closest to its bound, or
+    farthest beyond it, by the ratio of the two (by their difference where numbers may be negative).
 
     >>> claim = judge("ours", "below one", {"n=1": (0.5, 1.0), "n=2": (2.0, 1.0)})
-    >>> claim.holds, claim.evidence
-    (False, '1 of 2; n=2: 2 > 1')
+    >>> claim.verdict, claim.evidence
+    ('not shown', '1 of 2; n=2: 2 > 1')
     """
     known = {name: case for name, case in cases.items() if not any(map(math.isnan, case))}
     if not known:
-        return Claim(whose, text, None, "not measured")
+        return Claim(whose, text, "not tested", "not measured")
+    near = {name: case for name, case in known.items() if _within(case)}
     failed = {name: case for name, case in known.items() if case[0] > case[1]}
+    clear = {name: case for name, case in failed.items() if name not in near}
     kept = f"{len(known) - len(failed)} of {len(cases)}"
+    if not clear and len(known) < len(cases):
+        missing = next(name for name in cases if name not in known)
+        return Claim(whose, text, "not tested", f"{kept}; {missing}: not measured")
     positive = all(value >= 0 and bound > 0 for value, bound in known.values())
     name, (value, bound) = max(
-        (failed or known).items(),
+        (clear or near or known).items(),
         key=lambda item: item[1][0] / item[1][1] if positive else item[1][0] - item[1][1],
     )
-    if failed:
-        return Claim(whose, text, False, f"{kept}; {name}: {number(value)} > {number(bound)}")
-    if len(known) < len(cases):
-        missing = next(name for name in cases if name not in known)
-        return Claim(whose, text, None, f"{kept}; {missing}: not measured")
-    return Claim(whose, text, True, f"{kept}; closest {name}: {number(value)} <= {number(bound)}")
+    verdict: Verdict = "not shown" if clear else "undecided" if near else "shown"
+    closest = "" if clear or near else "closest "
+    told = f"{closest}{name}: {number(value)} {'>' if value > bound else '<='} {number(bound)}"
+    error = error_of(value - bound)
+    told += "" if math.isnan(error) or not error else f", difference ± {number(error, 2)}"
+    return Claim(whose, text, verdict, f"{kept}; {told}")
+
+
+def _within(case: tuple[float, float]) -> bool:
+    """Whether value and bound differ by no more than a standard error, as far as that is known."""
+    gap = case[0] - case[1]
+    return 0 < error_of(gap) < math.inf and abs(gap) <= error_of(gap)
 
 
 def against(lines: Iterable[Line], column: str, other: str) -> dict[str, tuple[float, float]]:
@@ -222,4 +243,17 @@ def slope(points: Mapping[float, float]) -> float:
     """
     if len(points) < 2:
         return math.nan
-    return float(np.polyfit(np.log(list(points)), np.log(list(points.values())), 1)[0])
+    places = [math.log(key) for key in points]
+    heights = [y.log() if isinstance(y, Measured) else math.log(y) for y in points.values()]
+    return trend(dict(zip(places, heights, strict=True)))
+
+
+def trend(points: Mapping[float, float]) -> float:
+    """Slope of the straight line through points.
+
+    >>> trend({1: 1.0, 2: 3.0, 3: 5.0})
+    2.0
+    """
+    middle = math.fsum(points) / len(points)
+    width = math.fsum((x - middle) ** 2 for x in points)
+    return sum((x - middle) / width * y for x, y in points.items())

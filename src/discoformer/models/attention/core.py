@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint as run_again
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
@@ -44,6 +45,9 @@ class AttentionConfig:
     dim : number of columns d, fixed by the weights
     layers, width, heads, feedforward : the paper's large model is 6, 256, 8, 1024
     dropout : on the residual branches, in training only
+    attention_dropout : on the attention weights, in training only; not with a lift
+    estimates : "both", or one head alone: "score", then there is no density, or "density", whose gradient is
+        then the score
     lift : add a Gaussian kernel to every head, and its local likelihood to the stream
     sized : let every head sharpen with n: its logits are multiplied by (n / 512)^b with a learned b, as the
         best bandwidth of a kernel is a power of n
@@ -55,6 +59,8 @@ class AttentionConfig:
     heads: int = 8
     feedforward: int = 512
     dropout: float = 0.1
+    attention_dropout: float = 0.0
+    estimates: Literal["both", "score", "density"] = "both"
     lift: bool = False
     sized: bool = False
 
@@ -105,18 +111,24 @@ class AttentionCore(nn.Module):
         for key in ("dim", "layers", "width", "heads", "feedforward"):
             if getattr(config, key) < 1:
                 raise DataError(f"{key} = {getattr(config, key)} of an attention core must be at least 1")
-        if not 0 <= config.dropout < 1:
-            raise DataError(f"dropout = {config.dropout} must be at least 0 and less than 1")
+        for key in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(config, key) < 1:
+                raise DataError(f"{key} = {getattr(config, key)} must be at least 0 and less than 1")
+        if config.estimates not in ("both", "score", "density"):
+            raise DataError(f"estimates = {config.estimates!r} must be both, score or density")
+        if config.lift and config.attention_dropout:
+            raise DataError("attention_dropout thins out what the kernels of a lift count: leave one out")
         if config.width % config.heads:
             raise DataError(f"width {config.width} is not a multiple of the {config.heads} heads")
         self.config = config
+        self.recompute = False  # in training: forget what is inside the blocks, compute it again backwards
         self.embed = nn.Linear(config.dim + config.lift, config.width)
         self.blocks = cast(
             "list[_Block]", nn.ModuleList(_Block(config, layer) for layer in range(config.layers))
         )
         self.norm = nn.LayerNorm(config.width)
-        self.density_head = nn.Linear(config.width, 1)
-        self.score_head = nn.Linear(config.width, config.dim)
+        self.density_head = nn.Linear(config.width, 1) if config.estimates != "score" else None
+        self.score_head = nn.Linear(config.width, config.dim) if config.estimates != "density" else None
         self.choose = nn.Linear(config.width, config.heads) if config.lift else None
 
     def encode(self, context: Tensor, weights: Tensor | None = None) -> AttentionState:
@@ -131,7 +143,7 @@ class AttentionCore(nn.Module):
         stream = Stream(self._embed(context))
         memory = []
         for block in self.blocks:
-            stream, kept = block(stream, context, None, log_weights)
+            stream, kept = self._advance(block, stream, context, None, log_weights)
             memory.append(kept)
         return AttentionState(tuple(memory), stream, log_weights)
 
@@ -196,13 +208,28 @@ class AttentionCore(nn.Module):
     def _stream(self, state: AttentionState, queries: Tensor) -> Stream:
         stream = Stream(self._embed(queries))
         for block, kept in zip(self.blocks, state.memory, strict=True):
-            stream, _ = block(stream, queries, kept, state.log_weights)
+            stream, _ = self._advance(block, stream, queries, kept, state.log_weights)
         return stream
 
+    def _advance(
+        self, block: _Block, stream: Stream, points: Tensor, memory: Memory | None, weights: Tensor | None
+    ) -> tuple[Stream, Memory]:
+        if self.recompute and self.training:
+            found = run_again(block, stream, points, memory, weights, use_reentrant=False)
+        else:
+            found = block(stream, points, memory, weights)
+        return cast("tuple[Stream, Memory]", found)
+
     def _heads(self, stream: Stream) -> Estimate[Tensor]:
-        """Linear heads; with a lift they correct what the last kernels say, in shares of choice."""
+        """Linear heads; with a lift they correct what the last kernels say, in shares of choice.
+
+        What there is no head for is NaN; `discoformer.models.attention.network` sees to it that nobody asks.
+        """
         hidden = self.norm(stream.hidden)
-        log_density, score = self.density_head(hidden).squeeze(-1), self.score_head(hidden)
+        unknown = torch.full_like(hidden[..., : self.config.dim], math.nan)
+        score = unknown if self.score_head is None else self.score_head(hidden)
+        density = unknown[..., :1] if self.density_head is None else self.density_head(hidden)
+        log_density = density.squeeze(-1)
         if self.choose is not None and stream.local is not None:
             share = self.choose(hidden).softmax(-1).mT  # (..., heads, m)
             log_density = log_density + (share * stream.local.log_density).sum(-2)
@@ -228,9 +255,7 @@ class _Block(nn.Module):
         self.feedforward = nn.Sequential(
             nn.Linear(width, config.feedforward), nn.GELU(), nn.Linear(config.feedforward, width)
         )
-        # Not on the attention weights: that would forbid the fused kernel, and thinning the context
-        # at random is not a perturbation the log-normalizer should be robust to.
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout, self.attention_dropout = nn.Dropout(config.dropout), config.attention_dropout
 
     def forward(
         self, stream: Stream, points: Tensor, memory: Memory | None, log_weights: Tensor | None
@@ -250,6 +275,7 @@ class _Block(nn.Module):
             log_weights,
             self.scale,
             normalize=self.kernel is not None,
+            dropout=self.attention_dropout if self.training else 0.0,
         )
         own = attended[..., : hidden.shape[-1] // self.heads]
         update = self.out(own.transpose(-3, -2).flatten(-2))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from discoformer.core.fields import Estimate, PointDensity
+from discoformer.core.fields import Estimate, Field, PointDensity
 from discoformer.models.attention.core import AttentionCore, AttentionState
 from discoformer.models.network import Network
 
-__all__ = ["AttentionDensity", "AttentionNetwork"]
+__all__ = ["AttentionDensity", "AttentionNetwork", "AttentionScore"]
 
 
 @dataclass(frozen=True, repr=False)
-class AttentionDensity(PointDensity):
-    """An encoded context in normalized coordinates, and the core that reads it."""
+class AttentionScore(Field):
+    """An encoded context in normalized coordinates, and the core that reads it, for the score alone."""
 
     core: AttentionCore
     state: AttentionState
@@ -24,12 +25,28 @@ class AttentionDensity(PointDensity):
     def dim(self) -> int:
         return self.core.config.dim
 
-    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        return self.core.read(self.state, queries)
+    def _score(self, queries: Tensor) -> Tensor:
+        return self.core.read(self.state, queries).score
 
     def __repr__(self) -> str:
         rows = self.state.stream.hidden.shape[-2]
         return f"Transformer in {self.dim} column(s) that attends to {rows} rows"
+
+
+class AttentionDensity(AttentionScore, PointDensity):
+    """The same of a core that knows the density, too; without a score head, its gradient is the score."""
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        if self.core.score_head is not None:
+            return self.core.read(self.state, queries)
+        with torch.enable_grad():
+            points = queries if queries.requires_grad else queries.detach().requires_grad_()
+            log_density = self.core.read(self.state, points).log_density
+            (score,) = torch.autograd.grad(log_density.sum(), points, create_graph=queries.requires_grad)
+        return Estimate(log_density if queries.requires_grad else log_density.detach(), score)
+
+    def _score(self, queries: Tensor) -> Tensor:
+        return self._estimate(queries).score
 
 
 class AttentionNetwork(Network):
@@ -44,5 +61,6 @@ class AttentionNetwork(Network):
     torch.Size([3, 2])
     """
 
-    def digest(self, points: Tensor, weights: Tensor | None) -> AttentionDensity:
-        return AttentionDensity(self.core, self.core.encode(points, weights))
+    def digest(self, points: Tensor, weights: Tensor | None) -> AttentionScore:
+        kind = AttentionScore if self.core.density_head is None else AttentionDensity
+        return kind(self.core, self.core.encode(points, weights))

@@ -16,12 +16,20 @@ CHUNK_ELEMENTS = 2**25  # largest intermediate tensors of a chunked read, in num
 
 
 def attend(
-    query: Tensor, keys: Tensor, values: Tensor, log_weights: Tensor | None, scale: float, *, normalize: bool
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    log_weights: Tensor | None,
+    scale: float,
+    *,
+    normalize: bool,
+    dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention output (..., heads, m, c) and, if asked to ``normalize``, log-normalizers (..., heads, m).
 
     The normalizer is log sum_j w_j exp(logit_ij) with weights that sum to one, 1/n if none are given:
-    a mean, so that it says the same at every n.
+    a mean, so that it says the same at every n.  ``dropout`` is the share of the attention weights that are
+    left out; not with ``normalize``.
     """
     batch = torch.broadcast_shapes(query.shape[:-3], keys.shape[:-3])
 
@@ -30,7 +38,7 @@ def attend(
 
     inputs = flat(query), flat(keys), flat(values), None if log_weights is None else flat(log_weights)
     if not normalize:
-        attended = scaled_dot_product_attention(*inputs, scale=scale)
+        attended = scaled_dot_product_attention(*inputs, dropout_p=dropout, scale=scale)
         return attended.reshape(*batch, *attended.shape[1:]), None
     # The public function keeps its log-normalizer to itself.  `torch.nn.attention.sdpa_kernel`,
     # which turns the fused kernels off there (for second derivatives), turns them off here too.

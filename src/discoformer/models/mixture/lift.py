@@ -80,9 +80,17 @@ class _Pairs(NamedTuple):
     back: Tensor
 
 
+def _pairs(dim: int, device: torch.device) -> _Pairs:
+    return _make_pairs(dim, device) if torch.compiler.is_compiling() else _kept_pairs(dim, device)
+
+
 @cache
 @torch.inference_mode(False)  # kept for later calls, whose derivatives need ordinary tensors
-def _pairs(dim: int, device: torch.device) -> _Pairs:
+def _kept_pairs(dim: int, device: torch.device) -> _Pairs:
+    return _make_pairs(dim, device)
+
+
+def _make_pairs(dim: int, device: torch.device) -> _Pairs:
     first, second = torch.triu_indices(dim + 1, dim + 1, device=device)
     back = torch.zeros(dim + 1, dim + 1, dtype=torch.long, device=device)
     back[first, second] = back[second, first] = torch.arange(len(first), device=device)
@@ -101,7 +109,6 @@ def weight_and_log(theta: Tensor, lifted: Tensor) -> tuple[Tensor, Tensor]:
     return w, w.log()
 
 
-@cache
 def least_logit(dtype: torch.dtype) -> float:
     """Logits this far below the largest count as zero: what underflows is slow and counts for nothing."""
     return 0.75 * math.log(torch.finfo(dtype).tiny)

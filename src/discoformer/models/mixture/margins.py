@@ -51,10 +51,14 @@ def in_groups(columns: Tensor, weights: Tensor | None, groups: int) -> InMemory:
     if size <= groups:
         return whole
     values, order = columns.squeeze(-1).sort(-1)
-    share = torch.full_like(values, 1 / size) if weights is None else weights.gather(-1, order)
-    group = (torch.arange(size, device=columns.device) * groups) // size
-    mass = values.new_zeros(batch, groups).index_add(1, group, share)
-    mean = values.new_zeros(batch, groups).index_add(1, group, share * values)
+    share = torch.full_like(values, 1 / size)
+    group = ((torch.arange(size, device=columns.device) * groups) // size).expand(batch, size)
+    if weights is not None:  # groups of equal weight, but for rounding
+        share = weights.gather(-1, order)
+        before = (share.cumsum(-1) - share) * groups
+        group = (before + 1e-6).long().clamp_max(groups - 1)
+    mass = values.new_zeros(batch, groups).scatter_add(1, group, share)
+    mean = values.new_zeros(batch, groups).scatter_add(1, group, share * values)
     mean = mean / mass.clamp_min(torch.finfo(mass.dtype).tiny)
     return InMemory(mean.unsqueeze(-1), mass, total=whole.total)
 

@@ -14,6 +14,7 @@ from discoformer.core.checks import check_points
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
 from discoformer.core.threads import ordered_map
+from discoformer.core.tracing import traced
 from discoformer.models.mixture.leave_one_out import Components, Evidence, leave_one_out
 from discoformer.models.mixture.lift import least_logit, lift, natural_parameters, weight_and_log
 from discoformer.models.mixture.slots import make_slots, student_log_density
@@ -98,7 +99,7 @@ class StudentMixture(Density):
         pieces = queries.split(rows, -2)
         known = [None] * len(pieces) if beside is None else beside.split(rows, -1)
         chunks = list(zip(pieces, known, strict=True))
-        tracked = torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
+        tracked = traced() or torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
         parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
         log_densities, scores = zip(*parts, strict=True)
         return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
@@ -109,13 +110,18 @@ class StudentMixture(Density):
         kept: tuple[Tensor, Tensor, Tensor, Tensor] | None = self.__dict__.get("_kept")
         if kept is not None:
             return kept
+        if torch.compiler.is_compiling():
+            return self._make_readout()
         with torch.inference_mode(False) if not self.mean.is_inference() else nullcontext():
-            slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
-            heavy = (1 + self.dim / self.nu)[..., None, None]  # u = heavy / w
-            found = (*slots.keys, (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT)
+            found = self._make_readout()
         if not any(t.requires_grad or t.is_inference() for t in found):  # a graph must not be kept
             self.__dict__["_kept"] = found
         return found
+
+    def _make_readout(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        slots = make_slots(self.log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
+        heavy = (1 + self.dim / self.nu)[..., None, None]  # u = heavy / w
+        return *slots.keys, (heavy * slots.natural.form[..., 1:, :]).flatten(-2).mT
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         """Log density (..., n) at every row of the sample (..., n, d) under the fit without that row.
@@ -169,6 +175,8 @@ class StudentMixture(Density):
     def conditional(self, columns: Sequence[int], values: Any) -> StudentMixture:
         """The law of the other columns, in their order, given ``values`` (..., k) of ``columns``.
 
+        With more leading dimensions in the values than in the mixture, a batch of laws, one for each.
+
         Each component stays a Student-t, with nu + k degrees of freedom and a scale that grows with
         the distance of the values; the weights move to the components that explain the values.
         """
@@ -180,15 +188,18 @@ class StudentMixture(Density):
         offset = values.unsqueeze(-2) - known.mean  # (..., M, k)
         cross = self.scale[..., rest[:, None], given]  # (..., M, e, k)
         factor = torch.linalg.cholesky(known.scale)
-        solved = torch.cholesky_solve(torch.cat([offset.unsqueeze(-1), cross.mT], -1), factor)
-        distance = (offset * solved[..., 0]).sum(-1)
-        mean = self.mean[..., rest] + (cross @ solved[..., :1]).squeeze(-1)
-        shrunk = self.scale[..., rest[:, None], rest] - cross @ solved[..., 1:]
+        pull = torch.cholesky_solve(offset.unsqueeze(-1), factor)
+        distance = (offset * pull.squeeze(-1)).sum(-1)
+        mean = self.mean[..., rest] + (cross @ pull).squeeze(-1)
+        shrunk = self.scale[..., rest[:, None], rest] - cross @ torch.cholesky_solve(cross.mT, factor)
         growth = (self.nu + distance) / (self.nu + size)
         log_peak = natural_parameters(known.mean, known.scale).log_peak
         log_weight = self.log_weight + student_log_density(distance, log_peak, self.nu, size)
         return StudentMixture(
-            torch.log_softmax(log_weight, -1), mean, growth[..., None, None] * shrunk, self.nu + size
+            torch.log_softmax(log_weight, -1),
+            mean,
+            growth[..., None, None] * shrunk,
+            (self.nu + size).expand(growth.shape),
         )
 
     def cdf(self, queries: Any) -> Tensor:

@@ -15,6 +15,7 @@ from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import Frame
 from discoformer.models.mixture.axes import Axes
+from discoformer.models.mixture.landmarks import POOL
 from discoformer.models.mixture.merge import merge, settle
 from discoformer.models.mixture.sample import MANY, InMemory, Sample
 from discoformer.models.mixture.streamed import StreamedSample
@@ -52,6 +53,11 @@ class UnifiedNetwork(Network, StreamingMethod):
     def for_few_rows(self) -> UnifiedNetwork:
         """Itself: it sees how many rows there are."""
         return self
+
+    def pads(self, rows: int, size: int, dim: int) -> bool:
+        """If neither the number of slots nor the frame nor the pool of landmarks follows the rows."""
+        enough = rows >= 2 * int(self.core.config.slots) and rows_suffice(rows, dim)
+        return rows == size or (enough and rows <= size <= POOL)
 
     def place(
         self, context: Tensor, weights: Tensor | None = None, *, axes: bool | None = None

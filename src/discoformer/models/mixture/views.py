@@ -60,6 +60,13 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         """Itself: the network sees how many rows there are."""
         return self
 
+    def pads(self, rows: int, size: int, dim: int) -> bool:
+        """As the network, in all columns and in each; and margins are grouped in both cases, or in none."""
+        config = self.network.core.config
+        alike = size <= config.margin_groups or rows > config.margin_groups
+        enough = rows >= 2 * config.margin_slots
+        return rows == size or (alike and enough and self.network.pads(rows, size, dim))
+
     def without_axes(self) -> UnifiedNetwork:
         """The network alone, without axes: margins are axes, too."""
         return self.network.without_axes()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 __all__ = ["bundle", "read_asset"]
 
@@ -19,8 +20,10 @@ _EXPORT = re.compile(r"^export (?!default\b)", re.MULTILINE)
 
 
 @cache
-def bundle(*entries: str) -> str:
+def bundle(*entries: str, beside: Path | None = None) -> str:
     """One module of some files of `js/` and all they import; an ``export default`` stays.
+
+    Files are looked for in the folder ``beside`` first: other pages stand on the same scripts.
 
     >>> "import" in bundle("special.js"), bundle("density.js").count("function lgamma(")
     (False, 1)
@@ -31,7 +34,8 @@ def bundle(*entries: str) -> str:
         if name in done:
             return
         done[name] = ""  # files may import each other in a ring: functions find their names when called
-        text = read_asset(f"js/{name}")
+        own = beside is not None and (beside / name).exists()
+        text = (beside / name).read_text(encoding="utf-8") if own and beside else read_asset(f"js/{name}")
         for needed in _IMPORT.findall(text):
             add(needed)
         del done[name]

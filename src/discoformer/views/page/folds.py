@@ -7,15 +7,15 @@ there are many: the same that the comparison with other methods needs, so nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from discoformer.core.fields import Method, PointDensity, as_point_density
+from discoformer.core.progress import Advance, silent
 
 __all__ = ["FEWEST", "FOLDS", "MOST", "Folds", "hold_out"]
 
@@ -60,7 +60,7 @@ def hold_out(
     *,
     folds: int = FOLDS,
     seed: int = 0,
-    progress: Callable[[Any], Iterable[Any]] = iter,
+    advance: Advance = silent,
 ) -> Folds:
     """Fit a method to the rows (n, d) but for a fold, for every fold in turn.
 
@@ -80,8 +80,10 @@ def hold_out(
     fold = np.zeros(len(rows), dtype=np.int64)
     fields = []
     splitter = KFold(min(folds, len(sample)), shuffle=True, random_state=seed)
-    for k, (inside, outside) in enumerate(progress(list(splitter.split(sample)))):
+    for k, (inside, outside) in enumerate(splitter.split(sample)):
+        advance(0, f"fitting without a fold, {k + 1} of {splitter.n_splits}")
         with torch.no_grad():
             fields.append(as_point_density(method.fit(rows[sample[inside]])))
         fold[sample[outside]] = k
+        advance()
     return Folds(fields, fold, sample)

@@ -10,19 +10,42 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from discoformer.columns.schema_column import Kind
+from discoformer.views.page.calibration import Calibration
 from discoformer.views.page.dependence import Pair
-from discoformer.views.page.summary import Comparison, TableSummary
+from discoformer.views.page.kinds import date_text
+from discoformer.views.page.summary import ColumnSummary, Comparison, TableSummary
 from discoformer.views.page.unusual import UnusualRow
 
-__all__ = ["Name", "Piece", "Point", "Words", "about", "headline"]
+__all__ = ["Moment", "Name", "Piece", "Point", "Words", "about", "calibrated", "cell", "headline"]
 
 _LISTED = 5  # rows that are told one by one
 _NAMED = 6  # columns named in a list, before it says how many more
+_REGIONS = (0.5, 0.8, 0.95)  # whose calibration is told
 _STRONG, _SOME, _WEAK = 0.6, 0.3, 0.2  # correlations that are told as such
+
+
+_KINDS: dict[Kind, str] = {  # how kinds are told, in the order of the list
+    "continuous": "continuous",
+    "positive": "of positive amounts",
+    "bounded": "within bounds",
+    "count": "of counts",
+    "lattice": "on a grid",
+    "atoms": "with values that many rows share",
+    "date": "of dates",
+    "circular": "circular",
+    "boolean": "of yes and no",
+    "identifier": "that number the rows",
+    "constant": "constant",
+}
 
 
 class Name(str):
     """A name of a column in a sentence."""
+
+
+class Moment(str):
+    """A date in a sentence."""
 
 
 Piece = str | int | float
@@ -52,7 +75,7 @@ def headline(summary: TableSummary) -> list[Point]:
 def _errors(summary: TableSummary) -> Point:
     unusual, names = summary.unusual, [column.name for column in summary.columns]
     found = [row for row in unusual.rows if row.error]
-    rows = [(row.row, _told(row, names)) for row in found[:_LISTED]]
+    rows = [(row.row, _told(row, summary.columns)) for row in found[:_LISTED]]
     rows += _lone(summary, {row.row for row in found})
     count = unusual.errors + len(rows) - min(len(found), _LISTED)
     body: Words = []
@@ -63,7 +86,7 @@ def _errors(summary: TableSummary) -> Point:
     if not count:
         first = unusual.rows[0] if unusual.rows else None
         if first is not None and first.column is not None:
-            rows = [(first.row, [*_told(first, names), ": odd, but no more than chance allows"])]
+            rows = [(first.row, [*_told(first, summary.columns), ": odd, but no more than chance allows"])]
         return Point("clean", ["No row looks like an error."], body, rows)
     what = (" row of ", " looks like an error.") if count == 1 else (" rows of ", " look like errors.")
     return Point("errors", [count, what[0], summary.rows, what[1]], body, rows)
@@ -79,35 +102,47 @@ def _lone(summary: TableSummary, known: set[int]) -> list[tuple[int, Words]]:
     return rows
 
 
-def _told(row: UnusualRow, names: Sequence[str]) -> Words:
+def _told(row: UnusualRow, columns: Sequence[ColumnSummary]) -> Words:
     if row.column is None:
         return ["log density ", row.log_density]
-    words: Words = [Name(names[row.column]), " is ", row.values[row.column]]
+    column = columns[row.column]
+    words: Words = [Name(column.name), " is ", cell(column, row.values[row.column])]
     if row.expected is not None:
-        words += ["; the other columns suggest ", about(row.expected.low), " to ", about(row.expected.high)]
+        low, high = (cell(column, end, rough=True) for end in (row.expected.low, row.expected.high))
+        words += ["; the other columns suggest ", low, " to ", high]
     return words
+
+
+def cell(column: ColumnSummary, value: float, *, rough: bool = False) -> Piece:
+    """A value of a column, to be read: a number or a date; ``rough`` for one that is an estimate."""
+    if column.kind.date:
+        return Moment(date_text(value, column.kind.date))
+    return about(value) if rough else value
 
 
 def _columns(summary: TableSummary) -> Point:
     columns = summary.columns
     body: Words = []
-    for kind, word in (
-        ("measured", "measured"),
-        ("whole numbers", "of whole numbers"),
-        ("few values", "with a few values only"),
-        ("constant", "constant"),
-    ):
-        of_kind = [column.name for column in columns if column.kind.kind == kind]
+    for kind, word in _KINDS.items():
+        of_kind = [column.name for column in columns if column.kind.schema.kind == kind]
         if of_kind:
             body += [", " if body else "", len(of_kind), f" {word} (", *_list(of_kind), ")"]
     body.append(". ")
-    left_out = [column for column in columns if not column.fitted]
-    if left_out:
-        body += ["Left out of the fit: ", *_list([column.name for column in left_out]), ". "]
-    for column in columns:
-        heaps = [remark for remark in column.kind.remarks if "exactly" in remark or "tail" in remark]
+    without = [column.name for column in columns if not column.fitted]
+    if without:
+        body += ["Left out of the fit: ", *_list(without), ". "]
+    if summary.left_out:
+        body += ["Not numbers, and not in the fit: "]
+        for k, column in enumerate(summary.left_out[:_NAMED]):
+            body += [", " if k else "", Name(column.name), f" ({column.kind}: {column.reason})"]
+        more = len(summary.left_out) - _NAMED
+        body += [f" and {more} more. " if more > 0 else ". "]
+    for summarized in columns:
+        kind_of = summarized.kind
+        heaps = [text for text in kind_of.remarks if "exactly" in text or "tail" in text]
+        heaps += [kind_of.schema.reason] if kind_of.schema.kind == "atoms" else []
         if heaps:
-            body += [Name(column.name), ": ", ", ".join(heaps), ". "]
+            body += [Name(summarized.name), ": ", ", ".join(heaps), ". "]
     return Point("columns", [len(columns), " columns." if len(columns) > 1 else " column."], body)
 
 
@@ -165,6 +200,21 @@ def _verdict(comparison: Comparison) -> Point:
     if not ahead and (gap > 2 * error or wins < 0.5 - half):
         return Point("model", [f"Take details with care: {peer} fits this table better."], body)
     return Point("model", [f"The model fits as well as {peer}."], body)
+
+
+def calibrated(found: Calibration) -> Words:
+    """Whether regions hold what they should, in a sentence or two."""
+    words: Words = ["Regions that should hold "]
+    for k, share in enumerate(_REGIONS):
+        words += ["" if k == 0 else " and " if k == len(_REGIONS) - 1 else ", ", f"{share:.0%}"]
+    words.append(" of the rows hold ")
+    for k, share in enumerate(_REGIONS):
+        words += ["" if k == 0 else " and " if k == len(_REGIONS) - 1 else ", ", f"{found.held(share):.0%}"]
+    words.append(" of those the fit had not seen. ")
+    if abs(found.gap) <= found.band:
+        return [*words, "Chance alone could make such a difference."]
+    sure = "The model is too sure of itself" if found.gap < 0 else "The model is too careful"
+    return [*words, f"{sure}: by chance they would differ by less than {found.band:.0%}."]
 
 
 def about(value: float) -> float:

@@ -1,24 +1,27 @@
-"""What kind of thing a column is, in words: measured or counted, where it ends, how it was rounded.
+"""What a column is, in words: its kind by the schema, and what the values show beyond that.
 
-Everything here is read off the values; no model is asked.
+Everything here is read off the values; no model is asked.  A table read from a file knows its schema;
+of an array, the same rules look at the numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.columns.schema_column import ColumnSchema
+from discoformer.columns.schema_dates import DAYS
+from discoformer.columns.schema_rules import describe_numbers
 from discoformer.data.files import FEW_VALUES
 
-__all__ = ["ColumnKind", "column_kind"]
+__all__ = ["ColumnKind", "column_kind", "date_text"]
 
 _HEAP = 0.1  # a single value that this share of the rows has is a heap
 _LONE = 0.005  # values on the wrong side of zero are named if they are at most this share
-_DECIMALS = 4  # rounding that is looked for
 _TAIL = 10.0  # how far the largest value is, in widths of the middle half, for a tail to be called long
 
 
@@ -28,50 +31,61 @@ class ColumnKind:
 
     Attributes
     ----------
-    kind : "measured", "whole numbers", "few values" or "constant"
-    remarks : short sentences without a subject, such as "rounded to 0.1"
+    schema : its kind, why, and the grid it is on
+    remarks : short sentences without a subject, such as "long tail to the right"
+    few : whether there are so few values that each is to be shown
     lone : rows with a negative value where all others are not, at most a few
     """
 
-    kind: str
+    schema: ColumnSchema
     remarks: Sequence[str]
+    few: bool = False
     lone: Sequence[int] = ()
 
+    @property
+    def date(self) -> str:
+        """Of a column of dates their resolution, as in numpy; else nothing."""
+        return self.schema.resolution if self.schema.unit == DAYS else ""
 
-def column_kind(values: NDArray[np.float64]) -> ColumnKind:
+
+def column_kind(values: NDArray[np.float64], known: ColumnSchema) -> ColumnKind:
     """Describe the values (n,) of a column.
 
-    >>> column_kind(np.array([0.0, 0.0, 0.0, 2.5, 1.5, 7.0, 3.5, 4.0, 9.5, 0.5, 12.0, 5.0]))
-    ColumnKind(kind='measured', remarks=['never negative', 'rounded to 0.5', '25% are exactly 0'], lone=())
+    Parameters
+    ----------
+    values : (n,)
+    known : what the schema says of it; one without a reason leaves it to the values
+
+    >>> kind = column_kind(np.arange(60.0) % 3, ColumnSchema("a", "continuous", ""))
+    >>> kind.schema.kind, kind.remarks
+    ('count', ['whole numbers from 0', 'only 0, 1, 2'])
     """
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) == 1:
-        return ColumnKind("constant", [f"always {distinct[0]:.6g}"])
-    step = _step(distinct)
-    if len(distinct) < min(FEW_VALUES, len(values)):
-        listed = ", ".join(f"{value:.6g}" for value in distinct)
-        return ColumnKind("few values", [f"only {listed}"])
+    if not known.reason:
+        constant = replace(known, kind="constant", reason=f"always {distinct[0]:.6g}")
+        known = describe_numbers(known, values) if len(distinct) > 1 else constant
     lone = _lone_negatives(values)
-    remarks = [text for text in (_range(distinct, lone), _tail(values)) if text]
-    if step is not None and step != 1:
-        remarks.append(f"rounded to {step:g}")
+    few = 1 < len(distinct) < min(FEW_VALUES, len(values))
     top = int(counts.argmax())
     share = counts[top] / len(values)
-    if share >= _HEAP and counts[top] > 2:
-        remarks.append(f"{share:.0%} are exactly {distinct[top]:.6g}")
-    whole = step is not None and step >= 1
-    return ColumnKind("whole numbers" if whole else "measured", remarks, lone)
+    extra = [_tail(values)]
+    if few and known.kind != "boolean":
+        extra.append(f"only {', '.join(f'{value:.6g}' for value in distinct)}")
+    elif share >= _HEAP and counts[top] > 2 and known.kind not in ("atoms", "boolean", "constant"):
+        extra.append(f"{share:.0%} are exactly {distinct[top]:.6g}")
+    return ColumnKind(known, [text for text in (known.reason, *extra) if text], few, lone)
 
 
-def _range(distinct: NDArray[np.float64], lone: Sequence[int]) -> str:
-    least, largest = float(distinct[0]), float(distinct[-1])
-    if lone:
-        return ""
-    if least >= 0 and largest <= 1:
-        return "between 0 and 1"
-    if least >= 0:
-        return "never negative" if least < 0.2 * largest else ""
-    return "never positive" if largest <= 0 else ""
+def date_text(days: float, resolution: str) -> str:
+    """A date from days since 1970-01-01, to the resolution of its column but no finer than a minute.
+
+    >>> date_text(19786.5, "D"), date_text(19786.5, "s")
+    ('2024-03-04', '2024-03-04 12:00')
+    """
+    if resolution == "D":
+        return str(np.datetime64("1970-01-01", "D") + np.timedelta64(math.floor(days), "D"))
+    minutes = np.timedelta64(round(1440 * days), "m")
+    return str(np.datetime64("1970-01-01T00:00", "m") + minutes).replace("T", " ")
 
 
 def _tail(values: NDArray[np.float64]) -> str:
@@ -84,19 +98,6 @@ def _tail(values: NDArray[np.float64]) -> str:
     if high - third > _TAIL * width / 2 and high - third > 3 * (first - low):
         return "long tail to the right"
     return "long tail to the left" if first - low > _TAIL * width / 2 else ""
-
-
-def _step(distinct: NDArray[np.float64]) -> float | None:
-    """The coarsest of 1000, 500, ..., 0.5, 0.1, ... that all values are multiples of; None if none is."""
-    if len(distinct) < 3 or not np.isfinite(distinct).all() or np.abs(distinct).max() > 1e12:
-        return None
-    for power in range(3, -_DECIMALS - 1, -1):
-        for factor in (5, 1):
-            step = factor * 10.0**power
-            multiples = distinct / step
-            if np.abs(multiples - np.round(multiples)).max() < 1e-6 and step < np.ptp(distinct) / 2:
-                return step
-    return None
 
 
 def _lone_negatives(values: NDArray[np.float64]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from discoformer.columns.bounds import Bound
 from discoformer.core.checks import DataError
-from discoformer.core.fields import PointDensity
+from discoformer.core.fields import Density, PointDensity
 from discoformer.data.files import Table
 from discoformer.views.grids import column_grid
+from discoformer.views.page.dependence import Pair, pair_information
+from discoformer.views.page.kinds import ColumnKind
 from discoformer.views.page.numbers import density_numbers, pack
-from discoformer.views.page.summary import ColumnSummary, TableSummary
-from discoformer.views.page.unusual import UnusualRow
+from discoformer.views.page.summary import ColumnSummary, TableSummary, describe_columns
+from discoformer.views.page.unusual import UnusualRow, density_levels
 from discoformer.views.style import bin_count
 
-__all__ = ["MAX_ROWS", "explorer_data", "page_data"]
+__all__ = ["MAX_ROWS", "explorer_data", "page_data", "widget_data"]
 
 MAX_ROWS = 5000  # rows in the page
 _BARS = 20  # gaps between few values that can be drawn
@@ -31,33 +33,67 @@ def page_data(
     table: Table, field: PointDensity, bounds: Sequence[Bound], summary: TableSummary
 ) -> dict[str, Any]:
     """All that the scripts of a report need, ready for JSON."""
-    data = explorer_data(table, field, bounds, summary)
+    named = {row.row for row in summary.unusual.rows}
+    named.update(row for column in summary.columns for row in column.kind.lone)
+    odd = [row.column for row in summary.unusual.rows if row.column is not None]
+    data = explorer_data(
+        table,
+        field,
+        bounds,
+        summary.columns,
+        levels=summary.unusual.levels,
+        start=_start(summary.columns, summary.pairs, odd[:1]),
+        named=named,
+    )
     data["unusual"] = [_row(row) for row in summary.unusual.rows]
+    if (found := summary.calibration) is not None:
+        data["calibration"] = {
+            "shares": found.shares.tolist(),
+            "inside": found.inside.tolist(),
+            "margins": found.margins.round(4).tolist(),
+            "band": found.band,
+        }
     data["pairs"] = [[pair.first, pair.second, pair.nats, pair.correlation] for pair in summary.pairs]
     return data
 
 
+def widget_data(table: Table, field: Density, bounds: Sequence[Bound]) -> dict[str, Any]:
+    """What the live corner needs where there is no report around it: nothing is fitted for it."""
+    columns = describe_columns(table, field.support)
+    start = _start(columns, pair_information(field), [])
+    return explorer_data(table, field, bounds, columns, levels=density_levels(field), start=start)
+
+
 def explorer_data(
-    table: Table, field: PointDensity, bounds: Sequence[Bound], summary: TableSummary
+    table: Table,
+    field: PointDensity,
+    bounds: Sequence[Bound],
+    columns: Sequence[ColumnSummary],
+    *,
+    levels: NDArray[np.float64] | None,
+    start: Sequence[int],
+    named: Collection[int] = (),
 ) -> dict[str, Any]:
-    """What the live corner needs: by itself it is what a widget is given.
+    """What the live corner needs.
 
     Parameters
     ----------
     table : the data
     field : fitted to it
     bounds : of its columns
-    summary : of `discoformer.views.page.summary.summarize`
+    columns : what is known of them
+    levels : quantiles of the log density at draws, of `discoformer.views.page.unusual.density_levels`
+    start : columns to show first
+    named : rows that must be among those shown
     """
     values = table.values
-    rows = _shown_rows(len(values), summary)
+    rows = _shown_rows(len(values), named)
     data: dict[str, Any] = {
         "columns": [
-            _column(column, x, bound)
-            for column, x, bound in zip(summary.columns, values.T, bounds, strict=True)
+            _column(column, x, bound) for column, x, bound in zip(columns, values.T, bounds, strict=True)
         ],
         "rows": {"total": len(values), "numbers": rows.tolist(), "values": pack(values[rows])},
-        "start": _start(summary),
+        "start": list(start),
         "density": None,
         "why": "",
         "levels": None,
@@ -69,17 +105,15 @@ def explorer_data(
         return data
     checked = values[rows[:: max(1, len(rows) // _CHECKED)]]
     data["check"] = {"points": pack(checked), "log_density": pack(field.log_density(checked))}
-    if summary.unusual.levels is not None:
-        data["levels"] = pack(summary.unusual.levels)
+    if levels is not None:
+        data["levels"] = pack(levels)
     return data
 
 
-def _shown_rows(count: int, summary: TableSummary) -> NDArray[np.int64]:
-    """All rows, or the unusual ones and a random sample of the others."""
+def _shown_rows(count: int, named: Collection[int]) -> NDArray[np.int64]:
+    """All rows, or those that must be there and a random sample of the others."""
     if count <= MAX_ROWS:
         return np.arange(count)
-    named = {row.row for row in summary.unusual.rows}
-    named.update(row for column in summary.columns for row in column.kind.lone)
     drawn = np.random.default_rng(0).permutation(count).tolist()
     chosen = [*named, *(row for row in drawn if row not in named)][:MAX_ROWS]
     return np.sort(np.array(chosen, dtype=np.int64))
@@ -91,50 +125,55 @@ def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict
     low, high = max(grid[0], bound[0]), min(grid[-1], bound[1])
     if not high > low:
         low, high = low - 0.5, low + 0.5
-    counts, edges = np.histogram(x, _bins(x, low, high, column.kind.kind))
+    counts, edges = np.histogram(x, _bins(x, low, high, column.kind))
     return {
         "name": column.name,
-        "kind": column.kind.kind,
+        "kind": column.kind.schema.kind,
         "remarks": list(column.kind.remarks),
         "fitted": column.fitted,
         "low": float(low),
         "high": float(high),
         "bounds": [None if math.isinf(end) else end for end in bound],
         "median": column.median,
-        "whole": column.kind.kind == "whole numbers",
+        "step": column.kind.schema.step,
+        "origin": column.kind.schema.origin,
+        "few": column.kind.few,
+        "date": column.kind.date,
         "counts": counts.tolist(),
         "edges": [float(edges[0]), float(edges[-1])],
         "beyond": int(len(x) - counts.sum()),
     }
 
 
-def _bins(x: NDArray[np.float64], low: float, high: float, kind: str) -> NDArray[np.float64]:
-    """Edges of the bars of a column; around whole numbers and around few values, never at them.
+def _bins(x: NDArray[np.float64], low: float, high: float, kind: ColumnKind) -> NDArray[np.float64]:
+    """Edges of the bars of a column; around the places of a grid and around few values, never at them.
 
-    >>> _bins(np.array([1.0, 2.0, 2.0, 4.0]), 0.2, 4.1, "whole numbers").tolist()
+    >>> from discoformer.columns.schema_column import ColumnSchema
+    >>> counts = ColumnKind(ColumnSchema("a", "count", "whole numbers", step=1.0), [])
+    >>> _bins(np.array([1.0, 2.0, 2.0, 4.0]), 0.2, 4.1, counts).tolist()
     [0.5, 1.5, 2.5, 3.5, 4.5]
     """
     count = bin_count(len(x))
-    if kind == "whole numbers":
-        first, last = math.ceil(low), math.floor(high)
-        width = max(1.0, math.ceil((last - first + 1) / (2 * count)))
-        return np.arange(first - 0.5, last + width + 0.49, width)
-    if kind == "few values":
+    if kind.few:
         seen = np.unique(x[(x >= low) & (x <= high)])
         gap = float(np.diff(seen).min()) if len(seen) > 1 else high - low
         if np.ptp(seen) <= _BARS * gap:
             width = gap / 4
             return np.arange(seen[0] - width / 2, seen[-1] + width, width)
+    step, origin = kind.schema.step, kind.schema.origin
+    if step > 0:
+        first, last = math.ceil((low - origin) / step), math.floor((high - origin) / step)
+        width = max(1.0, math.ceil((last - first + 1) / (2 * count)))
+        return origin + step * np.arange(first - 0.5, last + width + 0.49, width)
     return np.linspace(low, high, count + 1)
 
 
-def _start(summary: TableSummary) -> list[int]:
+def _start(columns: Sequence[ColumnSummary], pairs: Sequence[Pair], odd: Sequence[int]) -> list[int]:
     """Columns to show first, in order: the pair that depends the most, the column with the oddest value."""
-    fitted = [j for j, column in enumerate(summary.columns) if column.fitted]
-    best = [j for pair in summary.pairs[:1] for j in (pair.first, pair.second)]
-    odd = [row.column for row in summary.unusual.rows if row.column is not None]
-    ties = [j for pair in summary.pairs[1:] for j in (pair.first, pair.second)]
-    wanted = list(dict.fromkeys([*best, *odd[:1], *ties, *fitted]))
+    fitted = [j for j, column in enumerate(columns) if column.fitted]
+    best = [j for pair in pairs[:1] for j in (pair.first, pair.second)]
+    ties = [j for pair in pairs[1:] for j in (pair.first, pair.second)]
+    wanted = list(dict.fromkeys([*best, *odd, *ties, *fitted]))
     count = min(_SHOWN, max(2, len(fitted) - 1), len(fitted))  # one to hold fixed, if there are three
     return wanted[:count]
 

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from discoformer.views.page.bundle import bundle, read_asset
-from discoformer.views.page.headline import Name, about
+from discoformer.views.page.headline import Moment, Name, calibrated, cell
 
 __all__ = ["number_text", "render_page", "script_json"]
 
@@ -26,7 +26,8 @@ def render_page(**values: Any) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(number=_number, words=_words, about=about)
+    environment.filters.update(number=_number, words=_words)
+    environment.globals.update(cell=cell, calibrated=calibrated)
     style = "\n".join(read_asset(f"css/{name}") for name in _STYLES)
     return (
         environment.get_template("report.html.j2").render(
@@ -84,6 +85,8 @@ def _words(pieces: Any) -> Any:
     def piece(part: Any) -> Any:
         if isinstance(part, Name):
             return Markup('<b class="name">{}</b>').format(str(part))
+        if isinstance(part, Moment):
+            return Markup('<time datetime="{0}">{0}</time>').format(str(part))
         return escape(part) if isinstance(part, str) else _number(part)
 
     return Markup("").join(map(piece, pieces))

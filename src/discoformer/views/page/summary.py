@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discoformer.api.fitting import Fitted
+from discoformer.columns.schema_column import ColumnSchema
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, as_point_density
+from discoformer.core.progress import Advance, silent
 from discoformer.data.files import Table
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood
 from discoformer.methods import resolve
+from discoformer.views.page.calibration import Calibration, calibrate
 from discoformer.views.page.dependence import Pair, pair_information
 from discoformer.views.page.folds import FEWEST, FOLDS, Folds, hold_out
 from discoformer.views.page.kinds import ColumnKind, column_kind
 from discoformer.views.page.unusual import Unusual, find_unusual
 
-__all__ = ["ColumnSummary", "Comparison", "TableSummary", "effective_dimension", "summarize"]
+__all__ = [
+    "STEPS",
+    "ColumnSummary",
+    "Comparison",
+    "TableSummary",
+    "describe_columns",
+    "effective_dimension",
+    "summarize",
+]
 
 PEERS = {
     "kde-scott": "kernel density (Scott's rule)",
     "kde-loo": "kernel density (leave-one-out bandwidth)",
 }
+
+STEPS = FOLDS + len(PEERS) + 3  # of the progress bar
 
 Measured = tuple[float, float]  # a value and its standard error
 
@@ -82,6 +94,8 @@ class TableSummary:
     unusual : rows that stand out, the most surprising first
     pairs : of columns, the most dependent first; none if the model has no margins
     comparison : the model against kernel density, or why there is none
+    calibration : of held-out rows, or None if there is none
+    left_out : columns of the file that are no numbers
     """
 
     rows: int
@@ -92,16 +106,18 @@ class TableSummary:
     unusual: Unusual
     pairs: Sequence[Pair]
     comparison: Comparison | str
+    calibration: Calibration | None = None
+    left_out: Sequence[ColumnSchema] = ()
 
 
-def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[Any]] = iter) -> TableSummary:
+def summarize(table: Table, fitted: Fitted, advance: Advance = silent) -> TableSummary:
     """Describe a table and the model fitted to it.
 
     Parameters
     ----------
     table : the data
     fitted : of `discoformer.api.fitting.fit_sample`, with a density
-    progress : called with the list of folds, iterates over them; for a progress bar
+    advance : of a progress bar with `STEPS` steps
 
     Examples
     --------
@@ -117,22 +133,28 @@ def summarize(table: Table, fitted: Fitted, progress: Callable[[Any], Iterable[A
     comparison: Comparison | str = f"{len(part)} rows are too few to hold some out"
     if len(part) >= FEWEST:
         try:
-            folds = hold_out(fitted.refit(), part, progress=progress)
-            comparison = _compare(part, fitted, folds)
+            folds = hold_out(fitted.refit(), part, advance=advance)
+            comparison = _compare(part, fitted, folds, advance)
         except DataError as problem:  # such as a fold in which a column is constant
             comparison = f"no rows could be held out: {problem}"
+    advance(0, "looking for unusual rows")
+    unusual = find_unusual(field, table.values, folds)
+    advance(1, "asking what depends on what")
+    pairs = pair_information(field) if isinstance(field, Density) else []
+    advance(1, "calibrating")
+    calibration = None if folds is None else calibrate(folds, part)
+    advance(1)
     return TableSummary(
         rows=len(table.values),
-        columns=[
-            _column(name, x, j in field.support)
-            for j, (name, x) in enumerate(zip(table.names, table.values.T, strict=True))
-        ],
+        columns=describe_columns(table, field.support),
         model=fitted.resolved.name,
         dimension=part.shape[1],
         effective_dimension=effective_dimension(part),
-        unusual=find_unusual(field, table.values, folds),
-        pairs=pair_information(field) if isinstance(field, Density) else [],
+        unusual=unusual,
+        pairs=pairs,
         comparison=comparison,
+        calibration=calibration,
+        left_out=[column for column in table.schema or () if column.use == "left out"],
     )
 
 
@@ -149,14 +171,24 @@ def effective_dimension(values: NDArray[np.float64]) -> float:
     return float(eigenvalues.sum() ** 2 / (eigenvalues**2).sum())
 
 
-def _column(name: str, x: NDArray[np.float64], fitted: bool) -> ColumnSummary:
+def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnSummary]:
+    """Every column of a table in numbers; ``support`` are those with a density."""
+    known = {str(column.name): column for column in table.schema or ()}
+    columns = enumerate(zip(table.names, table.values.T, strict=True))
+    return [
+        _column(x, known.get(name, ColumnSchema(name, "continuous", "")), j in support)
+        for j, (name, x) in columns
+    ]
+
+
+def _column(x: NDArray[np.float64], known: ColumnSchema, fitted: bool) -> ColumnSummary:
     least, first, median, third, largest = np.quantile(x, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
     mean, sd, distinct = float(x.mean()), float(x.std()), len(np.unique(x))
-    kind = column_kind(x)
+    name, kind = str(known.name), column_kind(x, known)
     return ColumnSummary(name, least, first, median, third, largest, mean, sd, distinct, kind, fitted)
 
 
-def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds) -> Comparison:
+def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds, advance: Advance) -> Comparison:
     """The model against kernel density, with the same rows, folds and bounds."""
     rows = part[folds.sample]
     own = f"this page's model ({fitted.resolved.name})"
@@ -168,11 +200,13 @@ def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds) -> Compari
     found = {own: HeldOut(at_rows, 0.0)}
     failures = []
     for name, label in PEERS.items():
+        advance(0, f"comparing with {label}")
         try:
             method = replace(fitted.refit(), method=resolve(name).method)
             found[label] = held_out_log_likelihood(method, rows, min(FOLDS, len(rows)))
         except DataError as problem:
             failures.append(f"{label}: {problem}")
+        advance()
     ranked = sorted(found, key=lambda label: -found[label].mean)
     results = [
         (label, (found[label].mean, found[label].standard_error), found[ranked[0]].minus(found[label]))

@@ -23,7 +23,7 @@ from discoformer.core.fields import Density, PointDensity, as_density
 from discoformer.core.pushforward import on_support
 from discoformer.views.page.folds import Folds
 
-__all__ = ["Expected", "Unusual", "UnusualRow", "find_unusual", "surprises"]
+__all__ = ["Expected", "Unusual", "UnusualRow", "density_levels", "find_unusual", "surprises"]
 
 _BY_SURPRISE = 20  # rows listed for a cell
 _BY_DENSITY = 10  # and for the row as a whole
@@ -120,7 +120,7 @@ def find_unusual(
         order = np.argsort(log_density, kind="stable")[: _BY_SURPRISE + _BY_DENSITY]
         rows = [UnusualRow(int(r), tuple(values[r].tolist()), float(log_density[r]), None) for r in order]
         return Unusual(rows, limit, 0, [], None)
-    levels = _levels(field, seed)
+    levels = density_levels(field, seed)
     level = 1 - np.interp(log_density, levels, np.linspace(0, 1, _TABLE))
     part, columns = on_support(field)
     points = values[:, columns]
@@ -178,8 +178,15 @@ def _expected(field: PointDensity, row: NDArray[np.float64], column: int) -> Exp
     return Expected(low, median, high)
 
 
-def _levels(field: Density, seed: int) -> NDArray[np.float64]:
-    """Quantiles of the log density at draws, at evenly spaced shares."""
-    draws = field.sample(_DRAWS, torch.Generator().manual_seed(seed))
-    log_density = field.log_density(draws).cpu().numpy()
+@torch.no_grad()
+def density_levels(field: Density, seed: int = 0, draws: int = _DRAWS) -> NDArray[np.float64]:
+    """Quantiles of the log density at draws, at evenly spaced shares: where levels are read.
+
+    >>> from discoformer import KDE
+    >>> levels = density_levels(KDE(1.0).fit([[-0.5], [0.5]]))
+    >>> len(levels), bool((np.diff(levels) >= 0).all())
+    (401, True)
+    """
+    points = field.sample(draws, torch.Generator().manual_seed(seed))
+    log_density = field.log_density(points).cpu().numpy()
     return np.asarray(np.quantile(log_density, np.linspace(0, 1, _TABLE)))

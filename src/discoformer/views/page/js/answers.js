@@ -3,6 +3,7 @@
 import { readDensity } from "./density.js";
 import { levelOf } from "./levels.js";
 import { unpack } from "./numbers.js";
+import { Random } from "./random.js";
 
 export class Answers {
   /** @param {object} data - what Python wrote (discoformer/views/page/payload.py) */
@@ -54,6 +55,28 @@ export class Answers {
       held.map((_, k) => shown.length + k),
       [...given.values()],
     );
+  }
+
+  /**
+   * Rows (count x all columns) drawn from the density, given the values of some columns (a Map); NaN for columns
+   * that are not known then.  Columns on a grid are rounded to it.
+   */
+  draw(count, given, seed) {
+    const free = this.fitted.filter(column => !given.has(column));
+    const all = !given.size;
+    const part = all ? this.density : this.joint(free, given);
+    const drawn = part.sample(count, new Random(seed));
+    const order = all ? this.columns.map((_, j) => j) : free;
+    const out = new Float64Array(count * this.width).fill(NaN);
+    for (let p = 0; p < count; p++) {
+      order.forEach((column, k) => {
+        const { step, origin } = this.columns[column];
+        const value = drawn[p * order.length + k];
+        out[p * this.width + column] = step > 0 ? origin + step * Math.round((value - origin) / step) : value;
+      });
+      for (const [column, value] of given) out[p * this.width + column] = value;
+    }
+    return out;
   }
 
   /** The share of the fitted density that is at least as likely as a row. */

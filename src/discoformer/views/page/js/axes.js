@@ -7,7 +7,7 @@ import { linearScale, niceTicks } from "./scales.js";
 const LETTER = 11; // pixels
 
 /** The axis of a column below its panels. */
-export function drawBottomAxis(canvas, width, height, range, colours) {
+export function drawBottomAxis(canvas, width, height, column, range, colours) {
   const context = sizeCanvas(canvas, width, height);
   const x = linearScale(range, width);
   const { ticks, step } = niceTicks(range[0], range[1], Math.max(2, width / 60));
@@ -15,7 +15,7 @@ export function drawBottomAxis(canvas, width, height, range, colours) {
   context.textAlign = "center";
   for (const tick of ticks) {
     const px = x.at(tick);
-    const text = formatTick(tick, step);
+    const text = formatTick(column, tick, step);
     const half = context.measureText(text).width / 2;
     context.fillRect(px - 0.5, 0, 1, 4);
     context.fillText(text, Math.min(Math.max(px, half), width - half), 6 + LETTER * 0.8);
@@ -23,7 +23,7 @@ export function drawBottomAxis(canvas, width, height, range, colours) {
 }
 
 /** The axis of a column to the left of its panels. */
-export function drawLeftAxis(canvas, width, height, range, colours) {
+export function drawLeftAxis(canvas, width, height, column, range, colours) {
   const context = sizeCanvas(canvas, width, height);
   const y = linearScale(range, height, true);
   const { ticks, step } = niceTicks(range[0], range[1], Math.max(2, height / 45));
@@ -33,7 +33,7 @@ export function drawLeftAxis(canvas, width, height, range, colours) {
     const py = y.at(tick);
     context.fillRect(width - 4, py - 0.5, 4, 1);
     if (py > LETTER / 2 && py < height - LETTER / 2) {
-      context.fillText(formatTick(tick, step), width - 6, py + LETTER * 0.36, width - 7);
+      context.fillText(formatTick(column, tick, step), width - 6, py + LETTER * 0.36, width - 7);
     }
   }
 }

@@ -20,11 +20,9 @@ export function viridis(position) {
   return VIRIDIS[k].map((value, c) => value + (at - k) * (VIRIDIS[k + 1][c] - value));
 }
 
-/** Whether the page is dark: by its own switch, or as the system is. */
-export function isDark() {
-  const chosen = document.documentElement.dataset.theme;
-  if (chosen) return chosen === "dark";
-  return window.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false;
+/** Whether the page is dark, as its style sheet says. */
+export function isDark(node = document.body) {
+  return getComputedStyle(node).getPropertyValue("--dark").trim() === "1";
 }
 
 /** Call a function whenever the page turns dark or light. */
@@ -38,7 +36,7 @@ export function theme(node) {
   const style = getComputedStyle(node);
   const read = name => style.getPropertyValue(name).trim();
   return {
-    dark: isDark(),
+    dark: isDark(node),
     ink: read("--ink"),
     muted: read("--muted"),
     line: read("--line"),

@@ -105,6 +105,7 @@ export class Interval extends ColumnMap {
 
 const SERIES = 1e-4; // squared distances over nu below which the transform is read off its series
 const LEAST = 1e-290; // probabilities below this are told by their logarithms
+const MOST_KEPT = 4096; // places of a map
 const ROUNDS = 80; // of safeguarded Newton steps; a handful are needed
 
 /** The normal scores Phi^-1(F(x)) of a column under a mixture of Wallace's twins of Student's t. */
@@ -119,14 +120,31 @@ export class NormalScores extends ColumnMap {
     this.logSlope = new Float64Array(this.count);
     this.bend = new Float64Array(this.count);
     this.terms = new Float64Array(this.count);
+    this.kept = new Map();
   }
 
   forward(x) {
-    this.standardize(x);
-    return this.score();
+    return this.read(x)[0];
   }
 
   slope(x) {
+    const [, logSlope, bend] = this.read(x);
+    return [logSlope, bend];
+  }
+
+  /** `look`, kept: pictures ask for the same places in every frame. */
+  read(x) {
+    let found = this.kept.get(x);
+    if (!found) {
+      found = this.look(x);
+      if (this.kept.size >= MOST_KEPT) this.kept.clear();
+      this.kept.set(x, found);
+    }
+    return found;
+  }
+
+  /** u(x), log u'(x), and the derivative of that. */
+  look(x) {
     this.standardize(x);
     const u = this.score();
     const { z, logSlope, bend, terms } = this;
@@ -137,7 +155,7 @@ export class NormalScores extends ColumnMap {
       score += Math.exp(terms[m] - logDensity) * (bend[m] - z[m] * Math.exp(logSlope[m]));
     }
     const logDerivative = logDensity + 0.5 * u * u;
-    return [logDerivative, score + u * Math.exp(logDerivative)];
+    return [u, logDerivative, score + u * Math.exp(logDerivative)];
   }
 
   /** By Newton steps kept inside a bracket: the same quantile of every component holds that of all. */
@@ -152,10 +170,11 @@ export class NormalScores extends ColumnMap {
     }
     let x = 0.5 * (low + high);
     for (let k = 0; k < ROUNDS; k++) {
-      const value = this.forward(x);
+      const [value, logSlope] = this.look(x);
+      if (Math.abs(value - u) <= 4 * Number.EPSILON * (1 + Math.abs(u))) break; // what is left is rounding
       if (value < u) low = x;
       else high = x;
-      const step = x - (value - u) / Math.exp(this.slope(x)[0]);
+      const step = x - (value - u) / Math.exp(logSlope);
       const next = step > low && step < high ? step : 0.5 * (low + high);
       const moved = Math.abs(next - x) > 4 * Number.EPSILON * Math.abs(x);
       x = next;

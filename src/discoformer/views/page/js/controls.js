@@ -1,7 +1,7 @@
 // Which columns are in the picture, and which are held fixed: chips and sliders, all reachable by keyboard.
 
 import { element } from "./dom.js";
-import { formatNumber } from "./format.js";
+import { formatValue } from "./format.js";
 
 export const MOST_SHOWN = 5;
 
@@ -55,10 +55,13 @@ export function makeSliders(answers, state) {
 }
 
 function makeSlider(answers, state, column) {
-  const { name, low, high, median, whole, bounds } = answers.columns[column];
+  const about = answers.columns[column];
+  const { name, low, high, median, bounds, origin } = about;
   const inside = value => Math.min(Math.max(value, bounds[0] ?? -Infinity), bounds[1] ?? Infinity);
-  const step = whole && high - low < 5000 ? 1 : (high - low) / 400;
-  const ends = whole ? [Math.ceil(low), Math.floor(high)] : [low, high];
+  const grid = about.step > 0 && high - low < 5000 * about.step;
+  const step = grid ? about.step : (high - low) / 400;
+  const place = (value, round) => origin + step * round((value - origin) / step);
+  const ends = grid ? [place(low, Math.ceil), place(high, Math.floor)] : [low, high];
   const id = `slider-${column}-${Math.random().toString(36).slice(2, 8)}`;
   const hold = value =>
     state.set({ given: new Map(state.values.given).set(column, inside(value)), moving: true });
@@ -90,9 +93,9 @@ function makeSlider(answers, state, column) {
     const held = given.has(column);
     node.classList.toggle("held", held);
     button.hidden = !held;
-    output.textContent = held ? formatNumber(given.get(column)) : "any";
+    output.textContent = held ? formatValue(about, given.get(column)) : "any";
     if (held) range.value = given.get(column);
-    range.setAttribute("aria-valuetext", held ? formatNumber(given.get(column)) : "any value");
+    range.setAttribute("aria-valuetext", held ? formatValue(about, given.get(column)) : "any value");
   };
   return { node, update };
 }

@@ -147,8 +147,9 @@ export class Corner {
   drawAxes() {
     const colours = this.colours();
     for (const { canvas, column, side } of this.axes) {
-      if (side === "left") drawLeftAxis(canvas, GUTTER, this.side, this.range(column), colours);
-      else drawBottomAxis(canvas, this.side, 20, this.range(column), colours);
+      const about = this.answers.columns[column];
+      if (side === "left") drawLeftAxis(canvas, GUTTER, this.side, about, this.range(column), colours);
+      else drawBottomAxis(canvas, this.side, 20, about, this.range(column), colours);
     }
   }
 

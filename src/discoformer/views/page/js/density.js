@@ -9,6 +9,7 @@
 //   marginal(columns)            the density of some columns, in the order given
 //   conditional(columns, values) the density of the others, given values
 //   cdf(points), quantile(shares)       of one column
+//   sample(count, random)        rows drawn by a `Random`
 //   densityGrid(xs, ys)          densities (ys x xs) of two columns, for pictures
 //   prune()                      the same density without what cannot be seen in pictures
 //
@@ -124,6 +125,11 @@ export class Pushforward {
     const whole = this.byColumn();
     const inside = whole.base.quantile(shares);
     return whole.transforms.reduceRight((points, transform) => transform.denormalize(points), inside);
+  }
+
+  sample(count, random) {
+    const outward = (points, transform) => transform.denormalize(points);
+    return this.transforms.reduceRight(outward, this.base.sample(count, random));
   }
 
   /** The law of x matrix + shift; only through a frame, as in Python. */
@@ -282,6 +288,21 @@ export class Blend {
       const ends = this.parts.map(part => part.quantile([share])[0]);
       return bisectQuantile(cdf, [share], Math.min(...ends), Math.max(...ends))[0];
     });
+  }
+
+  sample(count, random) {
+    const weights = this.logWeight.map(Math.exp);
+    const chosen = Array.from({ length: count }, () => random.choose(weights));
+    const drawn = this.parts.map((part, k) => {
+      return { rows: part.sample(chosen.filter(which => which === k).length, random), used: 0 };
+    });
+    const out = new Float64Array(count * this.dim);
+    chosen.forEach((which, p) => {
+      const { rows, used } = drawn[which];
+      out.set(rows.subarray(used, used + this.dim), p * this.dim);
+      drawn[which].used += this.dim;
+    });
+    return out;
   }
 
   prune() {

@@ -5,7 +5,7 @@ import { onTheme, theme } from "./colours.js";
 import { MOST_SHOWN, makeChips, makeSliders, makeSwitch } from "./controls.js";
 import { Corner } from "./corner.js";
 import { element } from "./dom.js";
-import { formatNumber, formatShare } from "./format.js";
+import { formatNumber, formatShare, formatValue } from "./format.js";
 import { LINES } from "./panels.js";
 import { readAt } from "./pointer.js";
 import { State } from "./state.js";
@@ -61,6 +61,7 @@ export function explore(root, data) {
   readout.replaceChildren(...describe(corner, null));
   watchSize(root, redraw);
   onTheme(redraw);
+  new MutationObserver(redraw).observe(root, { attributeFilter: ["data-theme"] });
   return { answers, state, corner };
 }
 
@@ -118,7 +119,7 @@ function makePanelOfControls(answers, state, data, status) {
 function tellGiven(answers, given) {
   if (!given.size) return "Nothing is held fixed: the pictures show all rows.";
   const parts = [...given].map(
-    ([column, value]) => `${answers.columns[column].name} = ${formatNumber(value)}`,
+    ([column, value]) => `${answers.columns[column].name} = ${formatValue(answers.columns[column], value)}`,
   );
   return `Given ${parts.join(", ")}`;
 }
@@ -144,7 +145,7 @@ function describe(corner, pointed) {
     return [element("span.hint", {}, "Point at a picture to read it; drag to zoom; click a row to mark it.")];
   const { panel, point, logDensity, level, row } = found;
   const parts = [panel.x, panel.y].filter(c => c !== null);
-  const lines = parts.map((c, k) => `${columns[c].name} ${formatNumber(point[k])}`);
+  const lines = parts.map((c, k) => `${columns[c].name} ${formatValue(columns[c], point[k])}`);
   if (logDensity !== null) lines.push(`log density ${formatNumber(logDensity)}`);
   if (level !== null) lines.push(`${formatShare(level)} of the mass is denser`);
   if (row !== null) lines.push(`row ${row}`);

@@ -23,13 +23,32 @@ export function formatNumber(value) {
   return withDecimals(Math.max(0, 3 - Math.floor(Math.log10(size)))).format(value);
 }
 
-/** Three digits of a number that is an estimate. */
-export function formatAbout(value) {
-  return formatNumber(Number(value.toPrecision(3)));
+/** A value of a column: a number, or a date if the column has dates. */
+export function formatValue(column, value) {
+  return column.date ? formatDate(value, column.date === "D" ? DAY : MINUTE) : formatNumber(value);
 }
 
-/** A number on an axis, with as many decimals as the step between ticks needs. */
-export function formatTick(value, step) {
+/** Three digits of a value that is an estimate; of a date the day. */
+export function formatAbout(column, value) {
+  return column.date ? formatDate(value, DAY) : formatNumber(Number(value.toPrecision(3)));
+}
+
+const DAY = { year: "numeric", month: "short", day: "numeric" };
+const MINUTE = { ...DAY, hour: "2-digit", minute: "2-digit" };
+const MONTH = { year: "numeric", month: "short" };
+
+/** A date from days since 1970. */
+function formatDate(days, parts) {
+  const moment = new Date(86_400_000 * days);
+  if (Number.isNaN(moment.getTime())) return "–";
+  return new Intl.DateTimeFormat(undefined, { ...parts, timeZone: "UTC" }).format(moment);
+}
+
+/** A value on an axis, with as many decimals as the step between ticks needs. */
+export function formatTick(column, value, step) {
+  if (column.date) {
+    return formatDate(value, step >= 28 ? MONTH : step >= 1 ? { month: "short", day: "numeric" } : MINUTE);
+  }
   const size = Math.max(Math.abs(value), step);
   if (value !== 0 && (size >= 1e7 || step < 1e-5)) return TINY.format(value);
   return withDecimals(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))).format(value);

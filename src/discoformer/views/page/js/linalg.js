@@ -51,6 +51,18 @@ export function invertLower(factor, size, offset = 0) {
   }
 }
 
+/** Inverse Cholesky factors of symmetric matrices (M x d x d), and half the logarithms of their determinants. */
+export function inverseRoots(matrices, size) {
+  const root = Float64Array.from(matrices);
+  const logDet = new Float64Array(matrices.length / (size * size));
+  for (let m = 0, at = 0; m < logDet.length; m++, at += size * size) {
+    cholesky(root, size, at);
+    for (let j = 0; j < size; j++) logDet[m] += Math.log(root[at + j * size + j]);
+    invertLower(root, size, at);
+  }
+  return { root, logDet };
+}
+
 /** out = left' middle right for left (d x e), middle (d x d) at an offset, right = left: (e x e) at another. */
 export function congruence(left, d, e, middle, offset, out, start, scratch) {
   for (let i = 0; i < d; i++) {

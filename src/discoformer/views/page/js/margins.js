@@ -32,7 +32,7 @@ export function makeMargins(root, { answers, state }) {
     for (const { canvas, axis, column, margin, place } of cards) {
       const range = [column.low, column.high];
       drawColumn(canvas, SIZE, column, range, margin, null, colours);
-      drawBottomAxis(axis, SIZE.width, 20, range, colours);
+      drawBottomAxis(axis, SIZE.width, 20, column, range, colours);
       if (row) markValue(canvas, range, row[place], colours);
     }
   };

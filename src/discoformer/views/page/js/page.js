@@ -1,10 +1,12 @@
 // The report: everything the page does beyond its words, started when it is opened.
 
+import { makeCalibration } from "./calibration.js";
 import { makeMatrix } from "./dependence.js";
 import { element } from "./dom.js";
 import { explore } from "./explorer.js";
 import { makeMargins } from "./margins.js";
 import { makeRowCard } from "./rowcard.js";
+import { makeSynthetic } from "./synthetic.js";
 import { localizeNumbers, makeDownload, makeSortable, tableCells } from "./tables.js";
 
 const TOLERANCE = 1e-6; // how far the page may be from Python before it says so
@@ -20,6 +22,9 @@ function start() {
     document.querySelector("main").prepend(element("p.note", { role: "alert" }, text));
   }
   makeMargins(document.getElementById("margins"), explorer);
+  const beside = document.getElementById("synthetic");
+  if (beside) explorer.synthetic = makeSynthetic(beside, explorer);
+  if (data.calibration) makeCalibration(document.getElementById("calibration"), data.calibration);
   if (data.pairs.length) makeMatrix(document.getElementById("matrix"), data.pairs, explorer);
   for (const table of document.querySelectorAll("table.sortable")) {
     makeSortable(table);

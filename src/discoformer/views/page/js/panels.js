@@ -45,7 +45,17 @@ export function drawColumn(canvas, size, column, range, density, before, colours
  * A column of a few values has a density of spikes that no line can show: its mass in every bar is drawn.
  */
 function profile(density, column, range) {
-  if (column.kind !== "few values") {
+  const kept = profiles.get(density);
+  if (kept && kept.range[0] === range[0] && kept.range[1] === range[1]) return kept.found;
+  const found = measureProfile(density, column, range);
+  profiles.set(density, { range, found });
+  return found;
+}
+
+const profiles = new WeakMap(); // by density: that before conditioning is the same in every frame
+
+function measureProfile(density, column, range) {
+  if (!column.few) {
     const step = (range[1] - range[0]) / (LINE_POINTS - 1);
     const points = Float64Array.from({ length: LINE_POINTS }, (_, k) => range[0] + k * step);
     return { points, heights: density.logDensity(points).map(Math.exp) };

@@ -2,7 +2,7 @@
 
 import { theme } from "./colours.js";
 import { element } from "./dom.js";
-import { formatAbout, formatNumber, formatShare } from "./format.js";
+import { formatAbout, formatNumber, formatShare, formatValue } from "./format.js";
 import { drawColumn } from "./panels.js";
 import { panelScales } from "./marks.js";
 
@@ -58,7 +58,7 @@ function tellLevel(answers, values) {
 /** What a fit that has not seen the row says about it. */
 function tellWithout(answers, { column, expected }) {
   if (column === null || !expected) return "";
-  const [low, high] = [expected[0], expected[2]].map(formatAbout);
+  const [low, high] = [expected[0], expected[2]].map(end => formatAbout(answers.columns[column], end));
   return `A fit without this row suggests ${low} to ${high} for ${answers.columns[column].name}.`;
 }
 
@@ -68,7 +68,7 @@ function plainTable(answers, values) {
       "tr",
       {},
       element("th", { scope: "row" }, column.name),
-      element("td", {}, formatNumber(values[j])),
+      element("td", {}, formatValue(column, values[j])),
     ),
   );
   return element("table", {}, element("tbody", {}, ...lines));
@@ -77,13 +77,14 @@ function plainTable(answers, values) {
 function explainTable(answers, values, parts) {
   const heads = ["column", "value", "suggested by the others", "surprise"];
   const lines = parts.map(({ column, expected, surprise }) => {
+    const about = answers.columns[column];
     const meter = element("span.meter", { style: `--share:${Math.min(Math.max(surprise, 0) / 12, 1)}` });
     return element(
       surprise > ODD ? "tr.worst" : "tr",
       {},
-      element("th", { scope: "row" }, answers.columns[column].name),
-      element("td", {}, formatNumber(values[column])),
-      element("td", {}, `${formatAbout(expected[0])} to ${formatAbout(expected[2])}`),
+      element("th", { scope: "row" }, about.name),
+      element("td", {}, formatValue(about, values[column])),
+      element("td", {}, `${formatAbout(about, expected[0])} to ${formatAbout(about, expected[2])}`),
       element(
         "td",
         {},

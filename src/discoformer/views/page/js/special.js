@@ -2,7 +2,7 @@
 //
 // Tests compare every one of them with scipy (tests/views/page/test_engine.py).
 
-const HALF_LOG_TWO_PI = 0.9189385332046727;
+export const HALF_LOG_TWO_PI = 0.9189385332046727;
 const HALF_LOG_PI = 0.5723649429247001;
 const SQRT_HALF = Math.SQRT1_2;
 

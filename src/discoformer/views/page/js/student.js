@@ -2,7 +2,7 @@
 //
 // The twin of discoformer/models/mixture/student.py.  Points are flat arrays, row by row.
 
-import { cholesky, congruence, invertLower, logSumExp, solveLower } from "./linalg.js";
+import { cholesky, congruence, inverseRoots, logSumExp, solveLower } from "./linalg.js";
 import { lgammaGain, studentCdf } from "./special.js";
 import { bisectQuantile } from "./quantiles.js";
 
@@ -31,18 +31,9 @@ export class StudentMixture {
   get readout() {
     if (this.kept) return this.kept;
     const { count, dim } = this;
-    const root = Float64Array.from(this.scale);
-    const peak = new Float64Array(count);
-    const power = new Float64Array(count);
-    for (let m = 0; m < count; m++) {
-      const at = m * dim * dim;
-      cholesky(root, dim, at);
-      let logDet = 0;
-      for (let j = 0; j < dim; j++) logDet += Math.log(root[at + j * dim + j]);
-      invertLower(root, dim, at);
-      peak[m] = this.logWeight[m] + studentPeak(logDet, this.nu[m], dim);
-      power[m] = 0.5 * (this.nu[m] + dim);
-    }
+    const { root, logDet } = inverseRoots(this.scale, dim);
+    const peak = logDet.map((half, m) => this.logWeight[m] + studentPeak(half, this.nu[m], dim));
+    const power = this.nu.map(nu => 0.5 * (nu + dim));
     this.kept = { root, peak, power, logits: new Float64Array(count), z: new Float64Array(dim) };
     return this.kept;
   }
@@ -158,6 +149,26 @@ export class StudentMixture {
   densityGrid(xs, ys) {
     const out = new Float64Array(xs.length * ys.length);
     this.addToGrid(xs, ys, 1, out);
+    return out;
+  }
+
+  /** Rows (count x d) drawn at random. */
+  sample(count, random) {
+    const { dim, mean, nu } = this;
+    const root = Float64Array.from(this.scale);
+    for (let m = 0; m < this.count; m++) cholesky(root, dim, m * dim * dim);
+    const weights = this.logWeight.map(Math.exp);
+    const noise = new Float64Array(dim);
+    const out = new Float64Array(count * dim);
+    for (let p = 0; p < count; p++) {
+      const m = random.choose(weights);
+      const stretch = Math.sqrt(nu[m] / 2 / random.gamma(nu[m] / 2));
+      for (let j = 0; j < dim; j++) noise[j] = random.normal() * stretch;
+      for (let i = 0; i < dim; i++) {
+        out[p * dim + i] = mean[m * dim + i];
+        for (let j = 0; j <= i; j++) out[p * dim + i] += root[(m * dim + i) * dim + j] * noise[j];
+      }
+    }
     return out;
   }
 

@@ -40,17 +40,17 @@ function sortBy(table, heads, column) {
 }
 
 /** A button that saves rows of cells as a csv file. */
-export function makeDownload(name, cells) {
+export function makeDownload(name, cells, text = "download csv") {
   const save = () => {
-    const text = cells()
+    const lines = cells()
       .map(row => row.map(csvCell).join(","))
       .join("\r\n");
-    const address = URL.createObjectURL(new Blob([text, "\r\n"], { type: "text/csv" }));
+    const address = URL.createObjectURL(new Blob([lines, "\r\n"], { type: "text/csv" }));
     const link = element("a", { href: address, download: `${name}.csv` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(address), 1000);
   };
-  return element("button.download", { type: "button", click: save }, "download csv");
+  return element("button.download", { type: "button", click: save }, text);
 }
 
 /** The cells of a table as it stands, numbers in full. */

@@ -1,0 +1,56 @@
+"""A fitted density as the prior transform of a nested sampler: the unit cube to its points.
+
+Columns one after the other, each by the quantile of its law given those before (Rosenblatt 1952): uniform
+numbers in give draws of the density.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discoformer.adapters.source import density_of
+from discoformer.core.checks import DataError
+
+__all__ = ["prior_transform"]
+
+_EDGE = 1e-15  # how near to 0 and 1 a share may come: quantiles there are infinite
+
+
+def prior_transform(fitted: Any) -> Callable[[Any], NDArray[np.float64]]:
+    """A function from the unit cube (d,) or (m, d) to points of the density, for nested samplers.
+
+    Parameters
+    ----------
+    fitted : a fitted `DiScoFormer`, or a `Density`
+
+    Examples
+    --------
+    >>> from discoformer import load_model
+    >>> transform = prior_transform(load_model("default").fit(np.random.default_rng(0).normal(size=(100, 2))))
+    >>> transform([0.5, 0.5]).shape, transform([[0.5, 0.5], [0.1, 0.9]]).shape
+    ((2,), (2, 2))
+    """
+    density = density_of(fitted)
+    missing = sorted(set(range(density.dim)) - set(density.support))
+    if missing:
+        raise DataError(f"column(s) {missing} carry no density of their own: fit the others")
+    margins = [density.marginal(list(range(j + 1))) for j in range(density.dim)]
+
+    @torch.no_grad()
+    def transform(cube: Any) -> NDArray[np.float64]:
+        shares = np.asarray(cube, dtype=np.float64)
+        if shares.shape[-1:] != (density.dim,) or not ((shares >= 0) & (shares <= 1)).all():
+            raise DataError(f"give points of the unit cube with {density.dim} numbers between 0 and 1 each")
+        flat = torch.from_numpy(shares.reshape(-1, density.dim).copy()).clamp(_EDGE, 1 - _EDGE)
+        points = margins[0].quantile(flat[:, 0])
+        for j in range(1, density.dim):
+            law = margins[j].conditional(list(range(j)), points)
+            points = torch.cat([points, law.quantile(flat[:, j : j + 1]).squeeze(-1)], -1)
+        return points.numpy().reshape(shares.shape)
+
+    return transform

@@ -1,0 +1,77 @@
+"""A fitted density as a variable of a PyMC model: one posterior is the prior of the next model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discoformer.adapters.source import answer, density_of, draw
+from discoformer.core.extras import require
+
+__all__ = ["to_pymc"]
+
+
+def to_pymc(name: str, fitted: Any, **options: Any) -> Any:
+    """A vector variable (d,) with the fitted density, in the model whose context is open.
+
+    The gradient is the score, exact, so that NUTS works.
+
+    Parameters
+    ----------
+    name : of the variable
+    fitted : a fitted `DiScoFormer`, or a `Density`
+    options : for `pymc.CustomDist`, such as ``observed`` or ``initval``
+
+    Examples
+    --------
+    >>> with pm.Model():  # doctest: +SKIP
+    ...     theta = to_pymc("theta", est)
+    ...     pm.Normal("y", theta[0] + theta[1] * x, observed=y)
+    """
+    require("pymc", "bayes", "to_pymc")
+    import pymc
+    import pytensor.tensor as pt
+    from pytensor.graph import Apply, Op
+
+    density = density_of(fitted)
+
+    class Score(Op):  # type: ignore[misc]
+        """(d,) at (d,)."""
+
+        def make_node(self, value: Any) -> Any:
+            value = pt.as_tensor(value).astype("float64")
+            return Apply(self, [value], [value.type()])
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            outputs[0][0] = answer(density, inputs[0])[1]
+
+    class LogDensity(Op):  # type: ignore[misc]
+        """() at (d,)."""
+
+        def make_node(self, value: Any) -> Any:
+            value = pt.as_tensor(value).astype("float64")
+            return Apply(self, [value], [pt.tensor(dtype="float64", shape=value.type.shape[:-1])])
+
+        def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+            outputs[0][0] = np.asarray(answer(density, inputs[0])[0])
+
+        def grad(self, inputs: Any, gradients: Any) -> list[Any]:
+            return [gradients[0][..., None] * score(inputs[0])]
+
+    score, log_density = Score(), LogDensity()
+
+    def random(_: Any, rng: np.random.Generator | None = None, size: Any = None) -> Any:
+        shape = tuple(int(s) for s in size) if size is not None else ()
+        rows = draw(density, max(1, int(np.prod(shape))), rng or np.random.default_rng())
+        return rows.reshape(*shape, density.dim)
+
+    # a parameter that says nothing but how long the vector is
+    return pymc.CustomDist(
+        name,
+        np.zeros(density.dim),
+        logp=lambda value, _: log_density(value),
+        random=random,
+        signature="(d)->(d)",
+        **options,
+    )

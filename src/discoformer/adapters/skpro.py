@@ -1,0 +1,126 @@
+"""Regression in skpro's manner: the law of a column given the others, from one joint density."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discoformer.columns.fitting import FitRecipe
+from discoformer.core.extras import require
+from discoformer.core.fields import Density, as_density
+from discoformer.methods import resolve
+
+require("skpro", "skpro", "the skpro interface")
+
+import pandas as pd  # noqa: E402
+from skpro.distributions.base import BaseDistribution  # noqa: E402
+from skpro.regression.base import BaseProbaRegressor  # noqa: E402
+
+__all__ = ["ConditionalDensity", "DiScoFormerRegressor"]
+
+
+class ConditionalDensity(BaseDistribution):  # type: ignore[misc]
+    """The law of one column given rows of the others: all rows in one batch.
+
+    Parameters
+    ----------
+    density : of all columns, the target last
+    rows : (n, k), what is given
+
+    Examples
+    --------
+    >>> laws = ConditionalDensity(**ConditionalDensity.get_test_params()[0])
+    >>> laws.log_pdf(laws.ppf(pd.DataFrame([0.1, 0.5, 0.9], columns=["y"]))).shape
+    (3, 1)
+    """
+
+    _tags = {
+        "distr:measuretype": "continuous",
+        "distr:paramtype": "nonparametric",
+        "capabilities:approx": ["energy", "pdfnorm", "mean", "var"],
+        "capabilities:exact": ["pdf", "log_pdf", "cdf", "ppf"],
+    }
+
+    def __init__(self, density: Density, rows: Any, index: Any = None, columns: Any = None) -> None:
+        self.density, self.rows = density, rows
+        super().__init__(index=index, columns=columns)
+
+    def _law(self) -> Density:
+        given = torch.from_numpy(np.atleast_2d(np.asarray(self.rows, dtype=np.float64)))
+        return self.density.conditional(list(range(given.shape[-1])), given)
+
+    @torch.no_grad()
+    def _log_pdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        found = self._law()._estimate(_column(x)).log_density
+        return found.numpy().reshape(np.shape(x))
+
+    def _pdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        density: NDArray[np.float64] = np.exp(self._log_pdf(x))
+        return density
+
+    def _cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._law().cdf(_column(x)).numpy().reshape(np.shape(x))
+
+    def _ppf(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares = _column(p).squeeze(-1).clamp(1e-12, 1 - 1e-12)
+        return self._law().quantile(shares).numpy().reshape(np.shape(p))
+
+    def _subset_params(self, rowidx: Any, colidx: Any, coerce_scalar: bool = False) -> dict[str, Any]:
+        rows = np.asarray(self.rows)
+        return {"density": self.density, "rows": rows if rowidx is None else rows[rowidx]}
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Laws for skpro's own checks."""
+        points = np.random.default_rng(0).normal(size=(100, 2))
+        joint = as_density(resolve("default").method.fit(points))
+        return [
+            {"density": joint, "rows": points[:3, :1], "index": [0, 1, 2], "columns": ["y"]},
+            {"density": joint, "rows": points[0, :1]},
+        ]
+
+
+class DiScoFormerRegressor(BaseProbaRegressor):  # type: ignore[misc]
+    """A column given the others by the joint density of all.
+
+    Parameters
+    ----------
+    model : as for `discoformer.DiScoFormer`
+
+    Examples
+    --------
+    >>> reg = DiScoFormerRegressor().fit(X, y)  # doctest: +SKIP
+    >>> reg.predict_proba(X_new).log_pdf(y_new)  # doctest: +SKIP
+    """
+
+    _tags = {
+        "capability:multioutput": False,
+        "capability:missing": False,
+        "X_inner_mtype": "pd_DataFrame_Table",
+    }
+
+    def __init__(self, model: Any = "default") -> None:
+        self.model = model
+        super().__init__()
+
+    def _fit(self, X: pd.DataFrame, y: pd.DataFrame) -> DiScoFormerRegressor:
+        joint = np.column_stack([X.to_numpy(np.float64), y.to_numpy(np.float64)])
+        self.density_ = as_density(FitRecipe(resolve(self.model).method, drop=False).fit(joint))
+        self.target_ = list(y.columns)
+        return self
+
+    def _predict_proba(self, X: pd.DataFrame) -> ConditionalDensity:
+        return ConditionalDensity(self.density_, X.to_numpy(np.float64), X.index, self.target_)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Models for skpro's own checks."""
+        return [{"model": "default"}, {"model": "default-gmm"}]
+
+
+def _column(values: Any) -> torch.Tensor:
+    """Numbers (n, 1) or () as one query for each law: (n, 1, 1)."""
+    return torch.from_numpy(np.array(values, dtype=np.float64).reshape(-1, 1, 1))

@@ -1,0 +1,86 @@
+"""A fitted density as a `torch.distributions.Distribution`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+
+from discoformer.adapters.source import density_of
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Density
+
+__all__ = ["TorchDensity", "to_torch"]
+
+
+class TorchDensity(Distribution):
+    """A density of d columns: the event has shape (d,).
+
+    `log_prob` has gradients by the points.  `rsample` is not there: the component that a point comes from is
+    a choice, which has no derivative.
+
+    Parameters
+    ----------
+    density : of one sample
+    batch_shape : independent copies, as `expand` makes them
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
+    support = constraints.real_vector
+    has_rsample = False
+
+    def __init__(self, density: Density, batch_shape: torch.Size | tuple[int, ...] = ()) -> None:
+        self.density = density
+        super().__init__(torch.Size(batch_shape), torch.Size([density.dim]), validate_args=False)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> TorchDensity:
+        """Independent copies of the same law."""
+        return TorchDensity(self.density, torch.Size(batch_shape))
+
+    @torch.no_grad()
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Points (*sample_shape, *batch_shape, d), by torch's own random numbers."""
+        shape = self._extended_shape(torch.Size(sample_shape))
+        return self.density.sample(max(1, shape[:-1].numel())).reshape(shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log density (...) at value (..., d); -inf outside of bounds."""
+        points = value.reshape(-1, self.density.dim)
+        shape = torch.broadcast_shapes(value.shape[:-1], self.batch_shape)
+        return self.density.log_density(points).reshape(value.shape[:-1]).expand(shape)
+
+    def score(self, value: Tensor) -> Tensor:
+        """Gradient of the log density (..., d) at value (..., d)."""
+        return self.density.score(value.reshape(-1, self.density.dim)).reshape(value.shape)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Distribution function (...) of one column at value (..., 1)."""
+        return self.density.cdf(value.reshape(-1, 1)).reshape(value.shape[:-1])
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Quantiles (..., 1) of one column at shares (...)."""
+        return self.density.quantile(value.reshape(-1)).reshape(*value.shape, 1)
+
+
+def to_torch(fitted: Any) -> TorchDensity:
+    """A fitted density as a distribution of torch.
+
+    Parameters
+    ----------
+    fitted : a fitted `DiScoFormer`, or a `Density` of one sample
+
+    Examples
+    --------
+    >>> from discoformer import KDE
+    >>> law = to_torch(KDE().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]))
+    >>> law.sample((4, 2)).shape, law.log_prob(torch.zeros(4, 2)).shape
+    (torch.Size([4, 2, 2]), torch.Size([4]))
+    """
+    density = density_of(fitted)
+    with torch.no_grad():
+        batch = density.sample(1).shape[:-2]
+    if batch:
+        raise DataError(f"the density is a batch {tuple(batch)} of densities: fit one sample")
+    return TorchDensity(density)

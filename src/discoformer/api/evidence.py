@@ -1,0 +1,237 @@
+"""The evidence of a model from samples of its posterior, and Bayes factors of nested models.
+
+For a normalized density phi inside of the posterior's mass and the unnormalized posterior p = L pi = Z f,
+
+    1 / Z = E_f [phi / p],        Z = E_phi [p h] / E_f [phi h] for any function h.
+
+The first, the harmonic mean made safe by a density that is learned (McEwen and others 2021), needs nothing
+but the values of p at the samples.  phi is fitted to one half of them, cut to where it is densest, and
+averaged over the other half; then the halves change roles.  It fails where phi has mass that the posterior
+has not, and its error does not tell: in many columns, or along thin curves, give the posterior as a function.
+Then draws of phi are asked, too, and both means are bridged by the best h (Meng and Wong 1996), whose terms
+are bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from discoformer.api.fitting import fit_sample
+from discoformer.core.checks import DataError, check_points, check_weights
+from discoformer.core.fields import Density, as_density, as_point_density
+from discoformer.functionals import Functional
+from discoformer.functionals.splits import shuffled
+
+__all__ = ["Evidence", "evidence", "savage_dickey"]
+
+_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # shares of the fitted mass that may be kept
+_DRAWS = 10_000  # to know how much of the fitted density a cut keeps
+_FOLDS = 5
+_ROUNDS, _SETTLED = 1000, 1e-10  # of the fixed point of bridge sampling
+
+
+class Evidence(NamedTuple):
+    """The logarithm of the evidence, with its standard error.
+
+    Attributes
+    ----------
+    log_evidence, standard_error : in nats
+    kept : share of the fitted mass that was averaged over, in both halves; 1 with a function
+    """
+
+    log_evidence: float
+    standard_error: float
+    kept: tuple[float, float]
+
+
+def evidence(
+    samples: Any,
+    log_posterior: Callable[[NDArray[np.float64]], Any] | Any,
+    *,
+    weights: Any = None,
+    model: Any = "default",
+    seed: int = 0,
+) -> Evidence:
+    """Log evidence of a model, from samples of its posterior.
+
+    Parameters
+    ----------
+    samples : (n, d), independent draws of the posterior: thin chains first, or the error is too small
+    log_posterior : log likelihood plus log prior, not normalized: a function from points (m, d) to values
+        (m,), which is asked at n further points, or its values (n,) at the samples
+    weights : (n,), optional
+    model : as for `discoformer.DiScoFormer`
+    seed : of the split and of the draws
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> posterior = rng.normal(size=(2000, 2))
+    >>> log_z, error, _ = evidence(posterior, lambda x: 5 - 0.5 * (x**2).sum(-1), model="default")
+    >>> abs(log_z - 5 - math.log(2 * math.pi)) < 4 * error < 0.2
+    True
+    """
+    points = check_points(samples, "samples", min_rows=20).detach().double()
+    if points.ndim != 2:
+        raise DataError(f"samples have shape {tuple(points.shape)}, expected (rows, columns)")
+    log_p = _values(log_posterior, points)
+    mass = check_weights(weights, points)
+    share = torch.full_like(log_p, 1 / len(log_p)) if mass is None else mass
+    order = torch.randperm(len(points), generator=torch.Generator().manual_seed(seed))
+    halves = order[: len(points) // 2], order[len(points) // 2 :]
+    parts = []
+    for fit, ask in (halves, halves[::-1]):
+        field = fit_sample(points[fit], model, weights=None if mass is None else mass[fit]).field
+        half = _Half(as_density(field), points, log_p, share, fit, ask, torch.Generator().manual_seed(seed))
+        parts.append(half.bridge(log_posterior) if callable(log_posterior) else half.harmonic())
+    # the mean of two estimates of 1 / Z, in units of the larger
+    logs, variances = (torch.stack(column) for column in list(zip(*parts, strict=True))[:2])
+    top = logs.max()
+    scaled = (logs - top).exp()
+    mean = scaled.mean()
+    # what one half says of the other's fluctuations is what that says of its own: errors do not average out
+    error = (variances.sqrt() * scaled).mean() / mean
+    kept = (float(parts[0][2]), float(parts[1][2]))
+    return Evidence(float(-(top + mean.log())), float(error), kept)
+
+
+def savage_dickey(
+    samples: Any,
+    columns: Any,
+    value: Any,
+    prior_log_density: float,
+    *,
+    weights: Any = None,
+    model: Any = "default",
+) -> Functional:
+    """Log Bayes factor of the nested model in which ``columns`` have ``value``, against the full model.
+
+    Its posterior density over its prior density there (Dickey 1971), with a jackknife error over folds.
+
+    Parameters
+    ----------
+    samples : (n, d), draws of the posterior of the full model
+    columns : numbers of the parameters that the nested model fixes
+    value : what it fixes them to
+    prior_log_density : of these parameters, at that value, in the full model
+    weights : (n,), optional
+    model : as for `discoformer.DiScoFormer`
+
+    Examples
+    --------
+    >>> posterior = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> log_factor, error = savage_dickey(posterior, [0], [0.0], math.log(0.1), model="default")
+    >>> abs(log_factor - math.log(0.3989 / 0.1)) < 0.2
+    True
+    """
+    wanted = [int(c) for c in np.atleast_1d(columns)]
+    points = check_points(samples, "samples", min_rows=2 * _FOLDS).detach().double()
+    if points.ndim != 2 or not wanted or not set(wanted) <= set(range(points.shape[-1])):
+        raise DataError(f"columns {wanted}: give numbers from 0 to {points.shape[-1] - 1}")
+    place = torch.as_tensor(np.atleast_1d(np.asarray(value, dtype=np.float64))).reshape(1, -1)
+    if place.shape[-1] != len(wanted):
+        raise DataError(f"{place.shape[-1]} value(s) for {len(wanted)} column(s): give one each")
+    mass = check_weights(weights, points)
+    part = points[:, wanted]
+
+    def log_density(rows: Tensor) -> Tensor:
+        field = fit_sample(part[rows], model, weights=None if mass is None else mass[rows]).field
+        return as_point_density(field).log_density(place)[0]
+
+    with torch.no_grad():
+        order = shuffled(part)
+        whole = log_density(order)
+        left_out = torch.stack(
+            [
+                log_density(torch.cat([order[j::_FOLDS] for j in range(_FOLDS) if j != k]))
+                for k in range(_FOLDS)
+            ]
+        )
+    variance = (_FOLDS - 1) / _FOLDS * (left_out - left_out.mean()).square().sum()
+    return Functional(float(whole) - prior_log_density, float(variance.sqrt()))
+
+
+@dataclass(frozen=True)
+class _Half:
+    """A density fitted to the rows ``fit``, to be averaged over the rows ``ask``; log p and shares of all."""
+
+    density: Density
+    points: Tensor
+    log_p: Tensor
+    share: Tensor
+    fit: Tensor
+    ask: Tensor
+    generator: torch.Generator
+
+    @torch.no_grad()
+    def harmonic(self) -> tuple[Tensor, Tensor, float]:
+        """log of 1 / Z, its relative variance, and the share of the fitted mass that gave the least one."""
+        draws = _log_density(self.density, self.density.sample(_DRAWS, self.generator)).sort().values
+        own, other = (_log_density(self.density, self.points[rows]) for rows in (self.fit, self.ask))
+        found = []
+        for level in _LEVELS:
+            cut = draws[round((1 - level) * len(draws))]
+            ratio, inside = own - self.log_p[self.fit], own >= cut
+            found.append((float(_mean(ratio, inside, self.share[self.fit], math.log(level))[1]), level, cut))
+        _, level, cut = min(found)
+        ratio, inside = other - self.log_p[self.ask], other >= cut
+        log_mean, variance = _mean(ratio, inside, self.share[self.ask], math.log(level))
+        return log_mean, variance + (1 - level) / (level * len(draws)), level
+
+    @torch.no_grad()
+    def bridge(self, log_posterior: Callable[[NDArray[np.float64]], Any]) -> tuple[Tensor, Tensor, float]:
+        """log of 1 / Z and its relative variance, by as many draws as there are rows to ask."""
+        draws = self.density.sample(len(self.ask), self.generator).double()
+        log_p = _values(log_posterior, draws, finite=False)
+        theirs = log_p - _log_density(self.density, draws)  # log p / phi at draws
+        ours = self.log_p[self.ask] - _log_density(self.density, self.points[self.ask])
+        mass = self.share[self.ask] / self.share[self.ask].sum()
+        worth = float(1 / mass.square().sum())
+        log_s, log_t = (math.log(count / (worth + len(draws))) for count in (worth, len(draws)))
+        log_z = ours.median()
+        for _ in range(_ROUNDS):  # h = 1 / (s p + t Z phi)
+            above = theirs - torch.logaddexp(log_s + theirs, log_t + log_z)
+            below = -torch.logaddexp(log_s + ours, log_t + log_z)
+            before = log_z
+            log_z = above.logsumexp(0) - math.log(len(draws)) - (below + mass.log()).logsumexp(0)
+            if float((log_z - before).abs()) < _SETTLED:
+                break
+        upper, lower = (above - above.max()).exp(), (below - below.max()).exp()
+        mean = (mass * lower).sum()
+        variance = upper.var() / upper.mean().square() / len(draws)
+        variance = variance + (mass * (lower - mean)).square().sum() / mean.square()
+        return -log_z, variance, 1.0
+
+
+def _mean(log_ratio: Tensor, inside: Tensor, share: Tensor, log_level: float) -> tuple[Tensor, Tensor]:
+    """log of the mean of phi / p over rows with these shares, and its variance over its square."""
+    mass = share / share.sum()
+    top = log_ratio.max()
+    terms = torch.where(inside, (log_ratio - top).exp(), 0.0)
+    mean = (mass * terms).sum().clamp_min(torch.finfo(terms.dtype).tiny)
+    variance = (mass * (terms - mean)).square().sum() / mean.square()
+    return mean.log() + top - log_level, variance
+
+
+def _log_density(density: Density, points: Tensor) -> Tensor:
+    return density._estimate(points).log_density.nan_to_num(nan=-torch.inf)
+
+
+def _values(log_posterior: Any, points: Tensor, *, finite: bool = True) -> Tensor:
+    """Log posterior at points; where draws of a fit may fall, -inf is an answer."""
+    found = log_posterior(points.numpy()) if callable(log_posterior) else log_posterior
+    values = torch.as_tensor(np.asarray(found, dtype=np.float64)).reshape(-1)
+    fine = values.isfinite() if finite else values < torch.inf
+    if values.shape != points.shape[:1] or not bool(fine.all()):
+        raise DataError(
+            f"log_posterior gives {len(values)} values: give a finite one for each of {len(points)} rows"
+        )
+    return values

@@ -1,0 +1,101 @@
+"""Samples of different sizes, digested together where the method allows it.
+
+Samples of one size are a batch.  So are those of nearly one size for a method that does not count copies
+without weight (`Method.pads`): shorter ones are filled up with their own rows.  Answers are those of one
+sample at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discoformer.api.fitting import fit_sample
+from discoformer.columns.fitting import FitRecipe
+from discoformer.core.checks import DataError, check_points
+from discoformer.core.fields import Estimate, as_point_density
+from discoformer.methods import Resolved, check_range, resolve
+
+__all__ = ["estimate_ragged", "is_ragged"]
+
+_STRETCH = 1.5  # a sample is filled up to this many times its size at most: copies cost time
+
+
+def is_ragged(samples: Any) -> bool:
+    """Whether this is a list of samples, not a sample.
+
+    >>> is_ragged([torch.zeros(3, 2), torch.zeros(4, 2)]), is_ragged([[0.0, 1.0], [2.0, 3.0]])
+    (True, False)
+    """
+    return isinstance(samples, list | tuple) and bool(samples) and getattr(samples[0], "ndim", 0) == 2
+
+
+def estimate_ragged(samples: Sequence[Any], queries: Any, model: Any, weights: Any) -> list[Estimate[Any]]:
+    """Log density and score of every sample at its own queries; see `discoformer.api.estimate`."""
+    contexts = [check_points(x, f"sample {k}", min_rows=2) for k, x in enumerate(samples)]
+    places = contexts if queries is None else [check_points(y, "queries") for y in queries]
+    shares = [None] * len(contexts) if weights is None else list(weights)
+    if not len(contexts) == len(places) == len(shares):
+        raise DataError(f"{len(contexts)} samples: give as many sets of points and of weights")
+    if len({x.shape[-1] for x in (*contexts, *places)}) > 1 or any(x.ndim != 2 for x in (*contexts, *places)):
+        raise DataError("samples and points of one list need the same columns, (rows, columns) each")
+    resolved = resolve(model)
+    answers: dict[int, Estimate[Tensor]] = {}
+    alone = [k for k, share in enumerate(shares) if share is not None]  # their rows are not alike anyway
+    for group in _groups([k for k in range(len(contexts)) if shares[k] is None], contexts, resolved):
+        try:
+            answers.update(_together(group, contexts, places, resolved))
+        except DataError:  # one of them may have a column without a density: find out which
+            alone += group
+    for k in alone:
+        field = fit_sample(contexts[k], resolved.method, weights=shares[k]).field
+        answers[k] = as_point_density(field).estimate(places[k])
+    kinds = samples if queries is None else queries
+    return [_in_kind(answers[k], kind) for k, kind in enumerate(kinds)]
+
+
+def _groups(numbers: list[int], contexts: Sequence[Tensor], resolved: Resolved) -> Iterator[list[int]]:
+    """Numbers of the samples that go together, smaller ones first."""
+    dim = contexts[0].shape[-1]
+    group: list[int] = []
+    for k in sorted(numbers, key=lambda k: len(contexts[k])):
+        first, size = len(contexts[group[0] if group else k]), len(contexts[k])
+        if group and not (size <= _STRETCH * first and resolved.method.pads(first, size, dim)):
+            yield group
+            group = []
+        group.append(k)
+    if group:
+        yield group
+
+
+def _together(
+    group: Sequence[int], contexts: Sequence[Tensor], places: Sequence[Tensor], resolved: Resolved
+) -> dict[int, Estimate[Tensor]]:
+    rows = [len(contexts[k]) for k in group]
+    size, dim = max(rows), contexts[group[0]].shape[-1]
+    weights = None
+    if min(rows) < size:
+        real = torch.arange(size) < torch.tensor(rows).unsqueeze(-1)
+        weights = real.to(contexts[group[0]])
+    batch = torch.stack([_filled(contexts[k], size) for k in group])
+    asked = torch.stack([_filled(places[k], max(len(places[k]) for k in group)) for k in group])
+    field = as_point_density(FitRecipe(resolved.method, drop=False).fit(batch, weights))
+    check_range(resolved, min(rows), dim)
+    log_density, score = field.estimate(asked)
+    return {
+        k: Estimate(log_density[i, : len(places[k])], score[i, : len(places[k])]) for i, k in enumerate(group)
+    }
+
+
+def _filled(points: Tensor, size: int) -> Tensor:
+    """The points, repeated from the first to this many rows."""
+    return points[torch.arange(size, device=points.device) % len(points)]
+
+
+def _in_kind(answer: Estimate[Tensor], like: Any) -> Estimate[Any]:
+    if isinstance(like, Tensor):
+        return answer
+    return Estimate(answer.log_density.detach().cpu().numpy(), answer.score.detach().cpu().numpy())

@@ -1,0 +1,192 @@
+"""Langevin sampling: points drift along the score and are shaken.
+
+    x <- x + h M s(x) + sqrt(2 h) M^(1/2) noise
+
+A preconditioner M, the covariance of the points by default, makes the step fit all directions at once.  With
+a log density the move is a proposal that is accepted or refused (MALA): then the stationary law is exact for
+any step, and the step is tuned to the acceptance that is best (Roberts and Rosenthal 1998).  `annealed`
+begins with a tempered score and cools it, so that points find modes that are far apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discoformer.core.checks import DataError, check_context
+from discoformer.core.fields import Estimate, Field, PointDensity
+
+__all__ = ["Score", "annealed", "langevin", "score_function"]
+
+Score = Callable[[Tensor], Tensor]
+_BEST_ACCEPTANCE = 0.574  # of MALA
+_CAUTION = 0.05  # what a step that cannot be refused is of one that can
+_TUNED = 0.5  # share of the steps in which the step size is still tuned
+
+
+def score_function(score: Field | Score) -> Score:
+    """The score of a field, or the function itself."""
+    return score.score if isinstance(score, Field) else score
+
+
+@torch.no_grad()
+def langevin(
+    score: Field | Score,
+    start: Any,
+    *,
+    steps: int = 1000,
+    step_size: float | None = None,
+    adjusted: bool | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Points (n, d) of the law with this score, from points (n, d) to start from.
+
+    Parameters
+    ----------
+    score : a field, or any function from points (n, d) to scores (n, d)
+    start : (n, d); their covariance sets the scale of the steps in every direction
+    steps : how many; each asks for n scores
+    step_size : h; by default d^(-1/3), tuned in the first half of the steps; a twentieth of that where moves
+        cannot be refused, which leaves a bias of the order of h
+    adjusted : whether moves are accepted or refused; by default if the field knows a log density
+    generator : of the noise
+
+    Examples
+    --------
+    >>> from discoformer.priors import gaussian
+    >>> law = gaussian(torch.tensor([3.0, 0.0]).double(), torch.eye(2).double())
+    >>> start = torch.randn(500, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    >>> points = langevin(law, start, steps=200, generator=torch.Generator().manual_seed(1))
+    >>> bool((points.mean(0) - torch.tensor([3.0, 0.0])).abs().max() < 0.2)
+    True
+    """
+    points = check_context(start)
+    _check(steps, step_size)
+    exact = isinstance(score, PointDensity) if adjusted is None else adjusted
+    if exact and not isinstance(score, PointDensity):
+        raise DataError("a score alone cannot refuse moves: give a density, or adjusted=False")
+    usual = points.shape[-1] ** (-1 / 3) * (1.0 if exact else _CAUTION)
+    size = usual if step_size is None else step_size
+    root = _root_covariance(points)
+    if not exact or not isinstance(score, PointDensity):
+        ask = score_function(score)
+        for _ in range(steps):
+            points = _proposal(points, ask(points), root, size, generator)[0]
+        return points
+    return _adjusted(score, points, root, size, steps, step_size is None, generator)
+
+
+@torch.no_grad()
+def annealed(
+    score: Field | Score,
+    start: Any,
+    *,
+    temperatures: Sequence[float] = (16.0, 8.0, 4.0, 2.0, 1.0),
+    steps: int = 200,
+    step_size: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Langevin steps with the score of f^(1/T), for temperatures T that fall to one.
+
+    Parameters
+    ----------
+    score, start, generator : as for `langevin`
+    temperatures : of the stages; the last one is 1
+    steps : at every temperature
+    step_size : as for `langevin`
+
+    Examples
+    --------
+    >>> from discoformer import KDE
+    >>> modes = KDE(1.0).fit([[-8.0], [-8.1], [8.0], [8.1]])
+    >>> start = torch.full((400, 1), -8.0).double() + torch.randn(400, 1).double()
+    >>> right = (annealed(modes, start, steps=100) > 0).double().mean()
+    >>> bool(right > 0.1)
+    True
+    """
+    points = check_context(start)
+    _check(steps, step_size)
+    if not temperatures or min(temperatures) <= 0 or temperatures[-1] != 1:
+        raise DataError(f"temperatures {list(temperatures)}: give positive numbers that end with 1")
+    for temperature in temperatures:
+        tempered = _tempered(score, temperature)
+        points = langevin(tempered, points, steps=steps, step_size=step_size, generator=generator)
+    return points
+
+
+def _tempered(score: Field | Score, temperature: float) -> Field | Score:
+    if isinstance(score, PointDensity):
+        return _Tempered(score, temperature)
+    ask = score_function(score)
+    return lambda points: ask(points) / temperature
+
+
+@dataclass(frozen=True, repr=False)
+class _Tempered(PointDensity):
+    """f^(1/T), but for its constant."""
+
+    density: PointDensity
+    temperature: float
+
+    @property
+    def dim(self) -> int:
+        return self.density.dim
+
+    def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
+        log_density, score = self.density._estimate(queries)
+        return Estimate(log_density / self.temperature, score / self.temperature)
+
+
+def _adjusted(
+    density: PointDensity,
+    points: Tensor,
+    root: Tensor,
+    size: float,
+    steps: int,
+    tune: bool,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """Moves that are accepted or refused; the step size follows the acceptance while it is tuned."""
+    log_density, score = density._estimate(points)
+    inverse = torch.linalg.inv(root)
+    for step in range(steps):
+        moved, noise = _proposal(points, score, root, size, generator)
+        new_log_density, new_score = density._estimate(moved)
+        back = ((points - moved) @ inverse - size * new_score @ root.mT) / (2 * size) ** 0.5
+        log_ratio = new_log_density - log_density + 0.5 * (noise.square() - back.square()).sum(-1)
+        uniform = torch.rand(log_ratio.shape, dtype=points.dtype, device=points.device, generator=generator)
+        accepted = (uniform.log() < log_ratio) & moved.isfinite().all(-1)  # a NaN is refused
+        points = torch.where(accepted.unsqueeze(-1), moved, points)
+        log_density = torch.where(accepted, new_log_density, log_density)
+        score = torch.where(accepted.unsqueeze(-1), new_score, score)
+        if tune and step < _TUNED * steps:
+            size *= float(torch.exp(0.2 * (accepted.double().mean() - _BEST_ACCEPTANCE)))
+    return points
+
+
+def _proposal(
+    points: Tensor, score: Tensor, root: Tensor, size: float, generator: torch.Generator | None
+) -> tuple[Tensor, Tensor]:
+    """Where points drift to and are shaken, and the noise; M = root' root."""
+    noise = torch.randn(points.shape, dtype=points.dtype, device=points.device, generator=generator)
+    drift = size * score @ root.mT
+    return points + (drift + (2 * size) ** 0.5 * noise) @ root, noise
+
+
+def _root_covariance(points: Tensor) -> Tensor:
+    """A matrix R (d, d) with R' R the covariance of the points."""
+    centred = points - points.mean(-2, keepdim=True)
+    covariance = centred.mT @ centred / max(1, points.shape[-2] - 1)
+    spread = covariance.diagonal(dim1=-2, dim2=-1).mean().clamp_min(torch.finfo(points.dtype).tiny)
+    ridge = 1e-6 * spread * torch.eye(points.shape[-1], dtype=points.dtype, device=points.device)
+    root: Tensor = torch.linalg.cholesky(covariance + ridge).mT
+    return root
+
+
+def _check(steps: int, step_size: float | None) -> None:
+    if steps < 1 or (step_size is not None and not step_size > 0):
+        raise DataError(f"steps={steps}, step_size={step_size}: give positive numbers")

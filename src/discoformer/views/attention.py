@@ -1,0 +1,95 @@
+"""Where the heads of an attention network look, as a picture: one panel for each head of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from discoformer.core.checks import DataError, check_context
+from discoformer.core.extras import require
+from discoformer.core.fields import Method
+from discoformer.models.attention.network import AttentionNetwork
+from discoformer.views.pictures import check_picture, save_picture
+from discoformer.views.style import ACCENT, STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_attention"]
+
+
+def plot_attention(
+    network: Method,
+    context: Any,
+    row: int = 0,
+    columns: Sequence[str] | None = None,
+    path: str | Path | None = None,
+    *,
+    layer: int = 0,
+) -> Figure:
+    """Draw what every head of a layer attends to from one row of the sample.
+
+    Points are coloured by their share in what the head takes in, the largest is one; a cross marks the row.
+    One column: shares above the sample.  More: the first two columns.
+
+    Parameters
+    ----------
+    network : network with the attention core, such as ``load_model("attention-d2")``
+    context : (n, d), the sample
+    row : number of the row that looks
+    columns : d names for the axes
+    path : picture to write (png, pdf or svg); an existing one is replaced
+    layer : number of the layer; negative ones count from the last
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from discoformer import load_model
+    >>> len(plot_attention(load_model("attention-d2"), torch.randn(50, 2)).axes)  # eight heads, and colours
+    9
+    """
+    require("matplotlib", "plot", "drawing")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if path is not None:
+        check_picture(path)
+    if not isinstance(network, AttentionNetwork):
+        raise DataError(f"{type(network).__name__} has no attention: load an attention network")
+    sample = check_context(context).detach().to(network.dtype)
+    if sample.ndim != 2 or row not in range(len(sample)):
+        raise DataError(f"row {row}: give one sample (n, d) and a row from 0 to n - 1")
+    names = list(columns) if columns is not None else [f"x{j}" for j in range(sample.shape[1])]
+    with torch.no_grad():
+        inside = network.frame.fit(sample).normalize(sample)
+        heads = network.core.attention_maps(inside, inside[row : row + 1], layer)[:, 0]  # (heads, n)
+    with rc_context(STYLE):
+        across = min(4, len(heads))
+        down = -(-len(heads) // across)
+        figure = Figure(figsize=(2.6 * across + 0.9, 2.5 * down), layout="constrained")
+        panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).flatten()
+        for spare in panels[len(heads) :]:
+            spare.set_axis_off()
+        for number, (panel, weights) in enumerate(zip(panels, heads, strict=False)):
+            share = (weights / weights.max()).cpu()
+            front = share.argsort()  # the strongest on top
+            x = sample[front, 0].cpu()
+            y = sample[front, 1].cpu() if sample.shape[1] > 1 else share[front]
+            dots = panel.scatter(x, y, c=share[front], s=8, cmap="viridis", vmin=0, vmax=1)
+            height = float(sample[row, 1]) if sample.shape[1] > 1 else float(share[row])
+            panel.scatter([float(sample[row, 0])], [height], marker="x", s=60, linewidth=2, color=ACCENT)
+            panel.set_title(f"head {number}")
+        for panel in panels[-across:]:
+            panel.set_xlabel(names[0].replace("$", r"\$"))
+        for panel in panels[::across]:
+            panel.set_ylabel(names[1].replace("$", r"\$") if sample.shape[1] > 1 else "share, largest = 1")
+        figure.colorbar(dots, ax=list(panels), label="share in what the head takes in, largest = 1")
+        if path is not None:
+            save_picture(figure, path)
+    return figure

@@ -1,0 +1,108 @@
+"""Chains of other programs: what they wrote is what is read."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discoformer import DiScoFormer
+from discoformer.adapters import Chains, read_chains
+from discoformer.core.checks import DataError
+
+STAN = """\
+# stan_version_major = 2
+lp__,accept_stat__,mu,theta.1,theta.2
+# Adaptation terminated
+-3.5,0.9,1.0,2.0,3.0
+-2.5,0.8,1.5,2.5,3.5
+# Elapsed Time
+"""
+
+
+def _rows(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, 3))
+
+
+def test_inference_data_and_its_file(tmp_path: Path) -> None:
+    arviz = pytest.importorskip("arviz")
+    values, lp = _rows(60).reshape(2, 10, 3, 3), _rows(20).reshape(2, 10, 3)[..., 0]
+    data = arviz.from_dict(posterior={"mu": values[..., 0, 0], "beta": values}, sample_stats={"lp": lp})
+    chains = read_chains(data)
+    assert chains.names[:3] == ["mu", "beta[0, 0]", "beta[0, 1]"]
+    np.testing.assert_array_equal(chains.values[:, 1:], values.reshape(20, 9))
+    np.testing.assert_array_equal(chains.log_posterior, lp.reshape(-1))
+    later = read_chains(data, burn_in=0.5)
+    np.testing.assert_array_equal(later.values[:, 0], values[:, 5:, 0, 0].reshape(-1))
+    data.to_netcdf(str(tmp_path / "run.nc"))
+    np.testing.assert_array_equal(read_chains(tmp_path / "run.nc").values, chains.values)
+
+
+def test_files_of_cmdstan(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"out_{number}.csv").write_text(STAN)
+    chains = read_chains([tmp_path / "out_1.csv", tmp_path / "out_2.csv"], burn_in=0.5)
+    assert chains.names == ["mu", "theta[0]", "theta[1]"]
+    assert chains.values.tolist() == [[1.5, 2.5, 3.5]] * 2
+    assert chains.log_posterior is not None
+    assert chains.log_posterior.tolist() == [-2.5] * 2
+    assert chains.select(["theta[1]", "mu"]).values[0].tolist() == [3.5, 1.5]
+
+
+def test_chains_as_getdist_writes_and_reads_them(tmp_path: Path) -> None:
+    getdist = pytest.importorskip("getdist")
+    rows, weights = _rows(50), np.random.default_rng(1).integers(1, 5, 50).astype(float)
+    samples = getdist.MCSamples(
+        samples=rows, weights=weights, loglikes=rows[:, 0] ** 2, names=["a", "b", "c*"], labels=list("abc")
+    )
+    samples.saveAsText(str(tmp_path / "run"), make_dirs=True)
+    chains = read_chains(tmp_path / "run")
+    own = getdist.loadMCSamples(str(tmp_path / "run"), settings={"ignore_rows": 0})
+    assert chains.names == [name.name for name in own.paramNames.names]
+    np.testing.assert_allclose(chains.values, own.samples[:, :3], rtol=1e-6)
+    np.testing.assert_allclose(chains.weights, own.weights, rtol=1e-6)
+    np.testing.assert_allclose(chains.log_posterior, -(rows[:, 0] ** 2), rtol=1e-5)
+
+
+def test_several_files_of_cosmomc_and_what_the_estimator_makes_of_them(tmp_path: Path) -> None:
+    rows = _rows(40)
+    for number, part in enumerate(np.split(rows, 2), 1):
+        weight = np.full(20, 2.0 if number == 1 else 1.0)
+        np.savetxt(tmp_path / f"planck_{number}.txt", np.column_stack([weight, part[:, 0] ** 2, part]))
+    (tmp_path / "planck.paramnames").write_text("omega \\Omega\nh h\nsigma8* \\sigma_8\n")
+    chains = read_chains(tmp_path / "planck")
+    assert chains.names == ["omega", "h", "sigma8"]
+    assert chains.weights is not None
+    repeated = np.repeat(rows, chains.weights.astype(int), axis=0)
+    weighted = DiScoFormer(model="kde-scott").fit(chains.values, sample_weight=chains.weights)
+    assert weighted.score_samples(rows[:3]).shape == (3,)
+    np.testing.assert_allclose(
+        np.average(chains.values, axis=0, weights=chains.weights), repeated.mean(0), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder / "none.csv", "no such file"),
+        (lambda folder: folder / "none", "no chains at"),
+        (lambda folder: object(), "no group `posterior`"),
+        (lambda folder: [], "give one path"),
+    ],
+)
+def test_what_is_not_there_is_refused(tmp_path: Path, make: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_chains(make(tmp_path))  # type: ignore[operator]
+
+
+def test_damaged_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("lp__,x\n1,2,3\n4,5\n")
+    (tmp_path / "b.csv").write_text("# nothing\n")
+    (tmp_path / "c_1.txt").write_text("1 2 3\n")
+    (tmp_path / "c.paramnames").write_text("a\nb\n")
+    for source, message in (("a.csv", "not a file of CmdStan"), ("b.csv", "no draws"), ("c", "2 names")):
+        with pytest.raises(DataError, match=message):
+            read_chains(tmp_path / source)
+    with pytest.raises(DataError, match="burn_in"):
+        read_chains(tmp_path / "c", burn_in=1.0)
+    with pytest.raises(DataError, match="no parameter 'q'"):
+        Chains(np.zeros((2, 1)), ["p"]).select(["q"])

@@ -1,0 +1,32 @@
+"""The skpro interface, by skpro's own checks and by the conditional density itself."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("skpro")
+
+import pandas as pd
+from skpro.utils import check_estimator
+
+from discoformer.adapters.skpro import ConditionalDensity, DiScoFormerRegressor
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # those of the library
+@pytest.mark.parametrize("kind", [DiScoFormerRegressor, ConditionalDensity])
+def test_the_checks_of_skpro(kind: type) -> None:
+    results = check_estimator(kind, raise_exceptions=False, verbose=False)
+    assert {key: value for key, value in results.items() if value != "PASSED"} == {}
+
+
+def test_all_rows_in_one_batch_are_the_conditionals_of_one_at_a_time() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    y = x @ [1.0, -0.5] + 0.3 * rng.normal(size=200)
+    X, target = pd.DataFrame(x, columns=["a", "b"]), pd.DataFrame({"y": y})
+    fitted = DiScoFormerRegressor("default").fit(X, target)
+    law = fitted.predict_proba(X[:4])
+    for row in range(4):
+        one = fitted.density_.conditional([0, 1], x[row])
+        np.testing.assert_allclose(law.log_pdf(target[:4]).iloc[row], one.log_density(y[row].reshape(1, 1)))
+        np.testing.assert_allclose(law.cdf(target[:4]).iloc[row], one.cdf(y[row].reshape(1, 1)))

@@ -1,0 +1,55 @@
+"""A fitted density as a distribution of torch: shapes, gradients, and the law of what is drawn."""
+
+import pytest
+import torch
+from helpers import gmm_sample
+
+from discoformer import DiScoFormer
+from discoformer.adapters import to_torch
+from discoformer.core.checks import DataError
+from discoformer.models.registry import load_model
+
+SAMPLE = gmm_sample(200, 2)
+FIELD = load_model("default").fit(SAMPLE)
+
+
+def test_log_prob_has_the_score_as_gradient_in_any_shape() -> None:
+    law = to_torch(DiScoFormer(model="default").fit(SAMPLE))
+    assert isinstance(law, torch.distributions.Distribution)
+    value = SAMPLE[:12].reshape(3, 4, 2).clone().requires_grad_()
+    log_prob = law.log_prob(value)
+    torch.testing.assert_close(log_prob.flatten(), FIELD.log_density(SAMPLE[:12]))
+    (gradient,) = torch.autograd.grad(log_prob.sum(), value)
+    torch.testing.assert_close(gradient, FIELD.score(SAMPLE[:12]).reshape(3, 4, 2), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(law.score(value).detach(), gradient)
+
+
+def test_draws_follow_the_law_and_expanded_copies_broadcast() -> None:
+    torch.manual_seed(0)
+    law = to_torch(FIELD)
+    draws = law.sample((4000,))
+    entropy = -law.log_prob(draws)
+    other = -law.log_prob(FIELD.sample(4000))
+    assert abs(float(entropy.mean() - other.mean())) < 4 * float(entropy.std()) / 4000**0.5 * 1.5
+    copies = law.expand((5,))
+    assert copies.sample((3,)).shape == (3, 5, 2)
+    assert copies.log_prob(SAMPLE[0]).shape == (5,)
+    independent = torch.distributions.Independent(copies, 1)
+    assert independent.log_prob(SAMPLE[:5]).shape == ()
+    with pytest.raises(NotImplementedError):
+        law.rsample()
+
+
+def test_one_column_has_quantiles() -> None:
+    law = to_torch(FIELD.marginal([1]))
+    shares = torch.tensor([[0.1, 0.5], [0.7, 0.9]], dtype=torch.float64)
+    torch.testing.assert_close(law.cdf(law.icdf(shares)), shares)
+
+
+def test_batches_and_other_things_are_refused() -> None:
+    with pytest.raises(DataError, match="a batch"):
+        to_torch(load_model("default").fit(SAMPLE.reshape(2, 100, 2)))
+    with pytest.raises(DataError, match="no density: fit"):
+        to_torch("default")
+    with pytest.raises(DataError, match="answers at points only"):
+        to_torch(load_model("attention-d2").fit(SAMPLE))

@@ -1,0 +1,75 @@
+"""Evidence where it is known: the error covers it, weights are draws, units shift it by their log."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discoformer import DataError, evidence, load_model, savage_dickey
+
+NETWORK = load_model("default").network  # one view of a sample: quick
+MIX = np.array([[1.0, 0.6], [0.0, 0.5]])
+
+
+def _posterior(seed: int, rows: int = 1500) -> tuple[np.ndarray, np.ndarray, float]:
+    normal = np.random.default_rng(seed).normal(size=(rows, 2))
+    return normal @ MIX, -0.5 * (normal**2).sum(-1) + 7, 7 + math.log(2 * math.pi) + math.log(0.5)
+
+
+def test_the_error_covers_the_truth() -> None:
+    off = []
+    for seed in range(5):
+        samples, log_p, truth = _posterior(seed)
+        log_z, error, _ = evidence(samples, log_p, model=NETWORK, seed=seed)
+        assert error < 0.1
+        off.append((log_z - truth) / error)
+    assert np.abs(off).max() < 4
+    assert np.mean(np.square(off)) < 4
+
+
+def test_a_function_bridges_what_values_alone_cannot_see() -> None:
+    normal = np.random.default_rng(0).normal(size=(1500, 6))
+    samples = normal.copy()
+    samples[:, 1::2] = samples[:, ::2] ** 2 + 0.2 * normal[:, 1::2]  # three thin bananas
+
+    def log_p(x: np.ndarray) -> np.ndarray:
+        residual = (x[:, 1::2] - x[:, ::2] ** 2) / 0.2
+        return -0.5 * (x[:, ::2] ** 2 + residual**2).sum(-1)
+
+    log_z, error, kept = evidence(samples, log_p, model=NETWORK)
+    assert kept == (1.0, 1.0)
+    assert abs(log_z - 3 * math.log(2 * math.pi * 0.2)) < 3 * error
+    assert error < 0.2
+
+
+def test_functions_weights_and_constants() -> None:
+    samples, log_p, _ = _posterior(0)
+    inverse = np.linalg.inv(MIX)
+    by_values = evidence(samples, log_p, model=NETWORK)
+    by_function = evidence(samples, lambda x: 7 - 0.5 * ((x @ inverse) ** 2).sum(-1), model=NETWORK)
+    assert by_function.log_evidence == pytest.approx(by_values.log_evidence, abs=0.05)
+    shifted = evidence(samples, log_p + 100, model=NETWORK)
+    assert shifted.log_evidence == pytest.approx(by_values.log_evidence + 100, abs=1e-9)
+    even = evidence(samples, log_p, weights=np.full(len(samples), 3.0), model="kde-scott")
+    plain = evidence(samples, log_p, model="kde-scott")
+    assert even.log_evidence == pytest.approx(plain.log_evidence, abs=1e-6)
+    assert even.standard_error == pytest.approx(plain.standard_error, rel=1e-3)
+
+
+def test_the_ratio_of_savage_and_dickey_is_that_of_densities() -> None:
+    samples = np.random.default_rng(0).normal(size=(2000, 2))
+    log_factor, error = savage_dickey(samples, [1], [0.5], -2.0, model=NETWORK)
+    assert abs(log_factor - (-0.5 * math.log(2 * math.pi) - 0.125 + 2.0)) < max(4 * error, 0.1)
+    assert 0 < error < 0.2
+
+
+def test_bad_input_is_refused() -> None:
+    samples, log_p, _ = _posterior(0, 50)
+    with pytest.raises(DataError, match="a finite one for each of 50 rows"):
+        evidence(samples, log_p[:-1], model="kde-scott")
+    with pytest.raises(DataError, match="at least 20"):
+        evidence(samples[:5], log_p[:5])
+    with pytest.raises(DataError, match="give numbers from 0 to 1"):
+        savage_dickey(samples, [2], [0.0], 0.0)
+    with pytest.raises(DataError, match="give one each"):
+        savage_dickey(samples, [0], [0.0, 1.0], 0.0)

@@ -1,0 +1,28 @@
+"""Density ratios: differences of log densities, bounded where they are relative."""
+
+import numpy as np
+import pytest
+import torch
+
+from discoformer import KDE, DataError, ratio
+
+
+def test_the_ratio_is_that_of_the_fits_and_the_relative_one_is_bounded() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 200, 2))
+    points = 3 * np.random.default_rng(1).normal(size=(50, 2))
+    plain = ratio(x + 1, y, model=KDE())
+    expected = KDE().fit(x + 1).log_density(points) - KDE().fit(y).log_density(points)
+    np.testing.assert_allclose(plain.log_ratio(points), expected, rtol=1e-10)
+    np.testing.assert_allclose(plain(torch.from_numpy(points)).numpy(), plain(points), rtol=1e-12)
+    relative = ratio(x + 1, y, relative=0.2, model=KDE())
+    r = plain(points)
+    np.testing.assert_allclose(relative(points), r / (0.2 * r + 0.8), rtol=1e-9)
+    assert (relative(points) <= 5 + 1e-9).all()
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(DataError, match="give the same columns"):
+        ratio(x, x[:, :1], model=KDE())
+    with pytest.raises(DataError, match="relative=1"):
+        ratio(x, x, relative=1.0, model=KDE())

@@ -1,0 +1,51 @@
+"""Langevin sampling reaches its law from the wrong place, exactly where moves can be refused."""
+
+import pytest
+import torch
+from helpers import F64, normal
+
+from discoformer import KDE
+from discoformer.core.checks import DataError
+from discoformer.priors import gaussian
+from discoformer.samplers import annealed, kernel_stein_discrepancy, langevin
+
+LAW = gaussian(torch.tensor([1.0, -2.0], dtype=F64), torch.tensor([[1.0, 0.5], [0.5, 2.0]], dtype=F64))
+
+
+def _generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("sampler", [langevin, annealed])
+def test_moves_that_can_be_refused_give_the_law_itself(sampler: object) -> None:
+    points = sampler(LAW, 4 + 3 * normal(1500, 2), steps=300, generator=_generator())  # type: ignore[operator]
+    own = kernel_stein_discrepancy(LAW.sample(1500, _generator(1)), LAW, bandwidth=1.0)
+    assert kernel_stein_discrepancy(points, LAW, bandwidth=1.0) < 1.5 * own
+
+
+def test_a_score_alone_is_enough_but_for_a_bias_of_the_step() -> None:
+    start = LAW.sample(1500, _generator(2)) + 1.0
+    points = langevin(LAW.score, start, steps=400, generator=_generator())
+    rough = langevin(LAW.score, start, steps=400, step_size=0.8, generator=_generator())
+    far, near = (
+        float((p.mT.cov() - LAW.sample(9000, _generator(3))[..., :, :].mT.cov()).norm())
+        for p in (rough, points)
+    )
+    assert near < 0.4 < far
+
+
+def test_heat_carries_points_to_a_mode_that_cold_ones_do_not_find() -> None:
+    modes = KDE(1.0).fit(torch.tensor([[-8.0], [-8.2], [8.0], [8.2]], dtype=F64))
+    start = -8 + normal(300, 1)
+    share = float((annealed(modes, start, steps=100, generator=_generator()) > 0).double().mean())
+    assert share > 0.2
+    assert bool((langevin(modes, start, steps=100, generator=_generator()) < 0).all())
+
+
+def test_what_cannot_be_done_is_refused() -> None:
+    with pytest.raises(DataError, match="a score alone cannot refuse"):
+        langevin(LAW.score, normal(10, 2), adjusted=True)
+    with pytest.raises(DataError, match="give positive numbers"):
+        langevin(LAW, normal(10, 2), steps=0)
+    with pytest.raises(DataError, match="end with 1"):
+        annealed(LAW, normal(10, 2), temperatures=(4.0, 2.0))
