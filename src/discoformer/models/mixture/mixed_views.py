@@ -103,7 +103,8 @@ class _Looking:
         often = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
         rows = Rows(points, to_codes(inside[:, numbers:]), self.levels, often)
         part = float((~inside.isnan()).double().mean())  # filled rows count less
-        noise = content_noise(inside, 1 + inside.shape[-1] + config.category_columns).to(inside)
+        coarse = inside.float()  # what a permutation of the sums changes must not change the noise
+        noise = content_noise(coarse, 1 + inside.shape[-1] + config.category_columns).to(inside)
         sights = [None] * bool(numbers) + [config.category_columns] * any(n > 1 for n in self.levels)
         student, tables = first_guess(rows)
         found: list[MixedMixture] = []
