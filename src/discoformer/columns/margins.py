@@ -59,18 +59,21 @@ class NormalScores(ColumnMap):
         """By Newton steps kept inside a bracket: the same quantile of every component holds that of all."""
         ends = self.mean + self.scale * self._back(u.unsqueeze(-1))
         low, high = ends.amin(-1), ends.amax(-1)
-        x = 0.5 * (low + high)
+        x, done = 0.5 * (low + high), u.isnan()
+        exact = 4 * torch.finfo(x.dtype).eps
         for _ in range(_ROUNDS):
             value = self.forward(x)
             below = value < u
             low, high = torch.where(below, x, low), torch.where(below, high, x)
             slope = self.log_derivative(x, value)[0].exp()
             step = x - (value - u) / slope
-            inside = (step > low) & (step < high) & step.isfinite()
+            # An end of the bracket is inside: from there, where Newton has arrived, bisection leads away
+            inside = (step >= low) & (step <= high) & slope.isfinite()
             new = torch.where(inside, step, 0.5 * (low + high))
-            moved = (new - x).abs() > 4 * torch.finfo(x.dtype).eps * x.abs()
+            # as near as x can be told, or u where x hangs on its rounding
+            done = done | ((new - x).abs() <= exact * x.abs()) | ((value - u).abs() <= exact * (1 + u.abs()))
             x = new
-            if not bool(moved.any()):
+            if bool(done.all()):
                 break
         return x
 
