@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-slow lint bench clean
+.PHONY: run test test-slow lint docs bench clean
 
 run: $(INSTALLED)  ## the main job on a bundled data set: a table and a picture in out/
 	$(BIN)/python examples/quickstart.py
@@ -12,7 +12,7 @@ run: $(INSTALLED)  ## the main job on a bundled data set: a table and a picture 
 test: lint  ## lint, types, all quick tests and doctests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
-test-slow: $(INSTALLED)  ## only the tests marked slow
+test-slow: docs  ## only the tests marked slow, and the documentation
 	$(BIN)/python -m pytest -q -m slow
 
 lint: $(INSTALLED)
@@ -21,17 +21,21 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(INSTALLED)  ## the documentation with its gallery, in build/html; a warning is an error
+	rm -rf docs/reference/generated
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/html
+
 bench: $(INSTALLED)  ## every benchmark, ratios against the peers in the same run
 	status=0; for file in $(filter-out paper/benchmarks/fresh_%,$(wildcard paper/benchmarks/*.py)); do \
 		$(BIN)/python $$file || status=1; done; exit $$status
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out docs/gallery docs/reference/generated
 
 # torch goes first, in the version of constraints.txt: a range would let pip pick the newest build, gigabytes
 # of CUDA where a CPU build of this version is at hand.
 $(INSTALLED): pyproject.toml paper/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,report,cli,tables,train,bench,cluster,export,dev]' -e ./paper
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,report,cli,tables,train,bench,cluster,export,docs,dev]' -e ./paper
 	touch $@

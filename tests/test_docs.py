@@ -58,7 +58,17 @@ def test_snippets_run(
                     assert main(arguments) == 0, f"{command}: {capsys.readouterr().err}"
 
 
+def headings(page: Path) -> set[str]:
+    """What a link may name after a #: headings in lower case, spaces as dashes, other signs left out."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    found = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    for page in pages:
+        for file, heading in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8")):
+            target = page.parent / file if file else page
+            assert target.exists(), f"{page.name} links to {file}"
+            assert not heading or heading in headings(target), f"{page.name} links to {file}#{heading}"

@@ -1,9 +1,11 @@
 """What a user installs: the wheel is complete and importing it is light."""
 
 import os
+import re
 import resource
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -72,6 +74,21 @@ def test_first_estimate_is_not_slower_than_three_imports_of_torch() -> None:
         return min(times)
 
     assert seconds(first) < 3 * seconds("import torch")
+
+
+def test_badges_are_true() -> None:
+    badges = set(re.findall(r"img\.shields\.io/badge/([^)]+)-\w+\)", (ROOT / "README.md").read_text()))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = settings["project"]
+    wanted = {
+        f"python-{project['requires-python'].removeprefix('>=')}%2B",
+        f"license-{project['license']}",
+        f"version-{discoformer.__version__}%20alpha",
+        "types-mypy%20strict",
+    }
+    assert badges == wanted
+    assert any("Alpha" in classifier for classifier in project["classifiers"])
+    assert settings["tool"]["mypy"]["strict"]
 
 
 def test_public_names_are_lazy() -> None:

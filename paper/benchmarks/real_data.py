@@ -6,7 +6,7 @@ Bar: the model is better than every rival on every data set.  Its lead over the 
 error of the difference row by row, since rows are hard for both.  The flow (zuko, early-stopped, trained on
 every fold) stands beside them with its time.  The numbers of rivals are kept in `real_data_peers.csv`, those
 of networks in `real_data_models.csv`, their leads in `real_data_leads.csv`, the table in `real_data.csv`.
-A full run puts it on the page of the guide, `docs/real-data.md`.
+A full run puts it on a page of the guide, `docs/real-data.md`, and into the README.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from discoformer_paper.harness.benchmark import PAPER, RESULTS, Session, benchma
 from discoformer_paper.harness.contestants import RIVALS, Contestant, rival
 from discoformer_paper.harness.ledger import Ledger
 
-PAGE = PAPER.parent / "docs" / "real-data.md"
+PAGES = (PAPER.parent / "docs" / "real-data.md", PAPER.parent / "README.md")
 BEGIN, END = "<!-- begin: paper/benchmarks/results/real_data.csv -->\n", "<!-- end -->\n"
 FLOW = "flow"
 FOLDS, SEED = 5, 0
@@ -95,7 +95,7 @@ def page_table(path: Path) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows) + made
 
 
-def write_page(results: Path, page: Path = PAGE) -> None:
+def write_page(results: Path, page: Path) -> None:
     """Put the table of a folder of results on a page, between its marks."""
     before, rest = page.read_text(encoding="utf-8").split(BEGIN)
     after = rest.split(END)[1]
@@ -112,7 +112,8 @@ def main(run: Session, args: Namespace) -> None:
     else:
         table(run, REAL, [*RIVALS, FLOW])
     if run.results == RESULTS:
-        write_page(RESULTS)
+        for page in PAGES:
+            write_page(RESULTS, page)
 
 
 if __name__ == "__main__":

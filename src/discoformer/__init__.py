@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discoformer.api.estimate import estimate
     from discoformer.api.estimator import DiScoFormer
+    from discoformer.api.imputer import DiScoFormerImputer
     from discoformer.baselines.kde import KDE
     from discoformer.core.checks import DataError
     from discoformer.core.fields import Density, Estimate, Field, Method, PointDensity
@@ -32,6 +33,7 @@ __all__ = [
     "DataError",
     "Density",
     "DiScoFormer",
+    "DiScoFormerImputer",
     "Estimate",
     "Field",
     "Method",
@@ -49,6 +51,7 @@ _HOMES = {
     "DataError": "discoformer.core.checks",
     "Density": "discoformer.core.fields",
     "DiScoFormer": "discoformer.api.estimator",
+    "DiScoFormerImputer": "discoformer.api.imputer",
     "Estimate": "discoformer.core.fields",
     "Field": "discoformer.core.fields",
     "Method": "discoformer.core.fields",

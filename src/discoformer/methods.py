@@ -1,9 +1,8 @@
 """The one registry of methods: from a name, a path or a method itself to what can be fitted.
 
 The same names work everywhere: ``DiScoFormer(model=...)``, `estimate`, every command's ``--model``, the
-experiments and the benchmarks.  Weights are read once per process, whatever asks for them.  What a network
-was trained for is data in its card; `check_range` compares a sample with it and warns where the sample lies
-outside.
+experiments and the benchmarks.  Weights are read once per process.  The card of a network says
+what it was trained for; `check_range` compares a sample with it and warns where the sample lies outside.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ __all__ = [
     "check_range",
     "describe_methods",
     "resolve",
+    "takes_kinds",
     "without_axes",
 ]
 
@@ -52,6 +52,7 @@ METHODS: dict[str, Entry] = {
     "bayes-gmm": Entry(BayesianMixture, "scikit-learn BayesianGaussianMixture with 20 components"),
     "flow": Entry(SplineFlow, "neural spline flow, trained on the sample with early stopping (needs zuko)"),
 }
+"""Methods that need no weights, by name."""
 
 PEERS = ("kde-scott", "kde-loo", "gmm-full", "gmm-diag", "bayes-gmm")
 """What a user would pick instead, without training a network."""
@@ -67,7 +68,7 @@ class RangeWarning(UserWarning):
 
 
 class Resolved(NamedTuple):
-    """A method, the name it goes by, and its card if it is a network with one."""
+    """A method, its name, and its card if it is a network that has one."""
 
     method: Method
     name: str
@@ -104,6 +105,15 @@ def without_axes(resolved: Resolved) -> Resolved:
     if not isinstance(resolved.method, Views | UnifiedNetwork):
         raise DataError(f"axes=False needs a network that can do without them, not {resolved.name!r}")
     return resolved._replace(method=resolved.method.without_axes())
+
+
+def takes_kinds(resolved: Resolved) -> bool:
+    """Whether the method can be fitted to categories, gaps, atoms, lattices and circles.
+
+    >>> takes_kinds(resolve("default")), takes_kinds(resolve("kde-scott"))
+    (True, False)
+    """
+    return isinstance(resolved.method, Views)
 
 
 def describe_methods() -> str:

@@ -39,9 +39,7 @@ def test_networks_are_those_of_the_package() -> None:
     for name, card in list_models().items():
         dims = str(card.dims[0]) if card.dims[0] == card.dims[1] else f"{card.dims[0]} to {card.dims[1]}"
         training = (card.record.get("steps"), card.record.get("minutes"))
-        of = " + ".join(card.core.get("members", [])) or "{} steps, {} minutes".format(*training)
-        priors = card.prior.values() if "members" in card.core else [card.prior]
-        prior = " + ".join(dict.fromkeys(f"`{prior['name']}`" for prior in priors))
+        of, prior = "{} steps, {} minutes".format(*training), f"`{card.prior['name']}`"
         cells = (f"`{name}`", dims, f"{card.sizes[0]} to {card.sizes[1]}", prior, of)
         expected.append(f"| {' | '.join(cells)} |")
     assert table("The networks") == expected

@@ -1,7 +1,9 @@
 """Pictures come out for awkward samples too, and arrows stand upright on the contours."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from helpers import attention_network
@@ -10,6 +12,7 @@ from discoformer.baselines.kde import KDE, KDEField
 from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
 from discoformer.views import plot, plot_corner, plot_density, plot_outliers
+from discoformer.views.panels import figure_of
 from discoformer.views.plots import VIEWS
 
 RNG = np.random.default_rng(0)
@@ -25,6 +28,12 @@ SAMPLES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("case", SAMPLES)
 def test_awkward_samples_are_drawn(case: str, view: str, tmp_path: Path) -> None:
@@ -38,17 +47,17 @@ def test_columns_and_pairs_have_their_panels(model_path: Path) -> None:
     """With marginals: their densities, and no colour bar; without: points coloured by the density."""
     sample = RNG.normal(size=(60, 3))
     mixture = plot_corner(load_model(model_path).fit(sample), sample, ["a", "b", "c"])
-    assert len(mixture.axes) == 9
-    assert [len(axes.lines) for axes in mixture.axes] == [1, 0, 0, 0, 1, 0, 0, 0, 1]
+    assert len(figure_of(mixture[0, 0]).axes) == 9
+    assert [[len(axes.lines) for axes in row] for row in mixture] == np.eye(3).tolist()
     points = plot_corner(attention_network().fit(sample), sample, ["a", "b", "c"])
-    assert len(points.axes) == 10
-    assert [axes.get_xlabel() for axes in points.axes[6:9]] == ["a", "b", "c"]
+    assert len(figure_of(points[0, 0]).axes) == 10
+    assert [axes.get_xlabel() for axes in points[-1]] == ["a", "b", "c"]
 
 
 def test_diagonal_of_the_corner_is_the_marginal_density(model_path: Path) -> None:
     sample = RNG.normal(size=(60, 3))
     field = load_model(model_path).fit(sample)
-    x, density = plot_corner(field, sample).axes[4].lines[0].get_data()
+    x, density = plot_corner(field, sample)[1, 1].lines[0].get_data()
     np.testing.assert_allclose(density, np.exp(field.marginal([1]).log_density(np.asarray(x)[:, None])))
 
 
@@ -62,7 +71,7 @@ def test_dollars_in_names_are_no_formulas(view: str, tmp_path: Path) -> None:
 def test_outliers_are_the_rows_of_lowest_density() -> None:
     sample = RNG.normal(size=(50, 2))
     sample[17] = [9.0, -9.0]
-    below = plot_outliers(KDE().fit(sample), sample, ["a", "b"]).axes[1]
+    _, below = plot_outliers(KDE().fit(sample), sample, ["a", "b"])
     labels = [label.get_text() for label in below.get_yticklabels()]
     assert labels[0] == "row 17"
     assert len(labels) == 10
@@ -70,14 +79,14 @@ def test_outliers_are_the_rows_of_lowest_density() -> None:
 
 def test_a_wild_value_does_not_hide_the_others() -> None:
     sample = np.vstack([RNG.normal(size=(99, 2)), [[1e9, 0.0]]])
-    axes = plot_density(KDE().fit(sample), sample).axes[0]
+    axes = plot_density(KDE().fit(sample), sample)
     assert np.ptp(axes.get_xlim()) < 20
     assert axes.get_title(loc="left") == "outside the picture: 1 of 100 rows"
 
 
 def test_a_far_cluster_is_no_wild_value() -> None:
     sample = np.concatenate([RNG.normal(size=(95, 1)), 1e3 + RNG.normal(size=(5, 1))])
-    axes = plot_density(KDE().fit(sample), sample).axes[0]
+    axes = plot_density(KDE().fit(sample), sample)
     assert axes.get_xlim()[1] > 1e3
     assert axes.get_title(loc="left") == ""
 
@@ -90,8 +99,8 @@ def test_unknown_view_is_refused() -> None:
 
 def test_arrows_point_to_the_mode_of_a_gaussian_on_the_page() -> None:
     sample = np.random.default_rng(1).normal(size=(2000, 2)) * [1.0, 1000.0]
-    figure = plot_density(KDE("scott").fit(sample), sample)
-    (quiver,) = [c for c in figure.axes[0].collections if type(c).__name__ == "Quiver"]
+    axes = plot_density(KDE("scott").fit(sample), sample)
+    (quiver,) = [c for c in axes.collections if type(c).__name__ == "Quiver"]
     start = quiver.get_offsets() / np.ptp(sample, axis=0)
     arrow = np.column_stack([quiver.U, quiver.V])
     cosine = -(start * arrow).sum(1) / np.linalg.norm(start, axis=1) / np.linalg.norm(arrow, axis=1)
@@ -106,3 +115,31 @@ def test_unknown_picture_format_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(KDEField, "_estimate", pytest.fail)  # it is refused before the work
     with pytest.raises(DataError, match="pictures end in"):
         plot_density(field, sample, path=tmp_path / "picture.gif")
+
+
+@pytest.mark.parametrize(("view", "panels"), [("density", 1), ("corner", 4), ("outliers", 2)])
+def test_pictures_go_where_the_caller_wants_them(view: str, panels: int) -> None:
+    """Everything is in the place of the given axes, and the neighbour is left alone."""
+    sample = RNG.normal(size=(40, 2))
+    figure, (left, right) = plt.subplots(1, 2, layout="constrained")
+    drawn = np.ravel(plot(KDE().fit(sample), sample, view=view, ax=right))
+    figure.canvas.draw()
+    assert len(drawn) == panels and all(figure_of(axes) is figure for axes in drawn)
+    assert min(axes.get_position().x0 for axes in drawn) > left.get_position().x1
+    assert not left.has_data() and all(axes.has_data() for axes in drawn if axes.axison)
+
+
+def test_only_pictures_that_are_not_written_belong_to_pyplot(tmp_path: Path) -> None:
+    sample = SAMPLES["one column"]
+    plot_density(KDE().fit(sample), sample, path=tmp_path / "picture.png")
+    assert not plt.get_fignums()
+    axes = plot_density(KDE().fit(sample), sample)
+    assert plt.gcf() is figure_of(axes)
+
+
+def test_axes_without_a_place_take_one_panel_only() -> None:
+    sample = RNG.normal(size=(20, 2))
+    axes = plt.figure().add_axes((0.1, 0.1, 0.8, 0.8))
+    assert plot_density(KDE().fit(sample), sample, ax=axes) is axes
+    with pytest.raises(DataError, match="no place in a grid"):
+        plot_corner(KDE().fit(sample), sample, ax=axes)

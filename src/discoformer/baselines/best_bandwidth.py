@@ -1,4 +1,4 @@
-"""The bandwidth one would choose knowing the truth: a bound on what any bandwidth rule can reach."""
+"""The bandwidth one would choose if one knew the truth: no bandwidth rule can do better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A neural spline flow, trained on the sample at hand: what one would take when there is time to train.
+"""A neural spline flow, trained on the sample itself: the choice when there is time to train.
 
 zuko's autoregressive rational-quadratic splines on standardized columns, by maximum likelihood.  The
 training stops when the likelihood of rows it does not see stops growing.  Needs the ``bench`` extra.

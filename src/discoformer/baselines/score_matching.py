@@ -8,8 +8,8 @@ needs no truth.  The divergence is estimated with one random direction z per poi
     ``sliced``    2 div s = E 2 z.grad(z.s(x)): the exact derivative along z, by autograd (sliced score
                   matching with variance reduction, Song et al. 2019).
 
-The result knows the score only, must be trained again for every data set, and fits noise when trained for
-long: this is what the paper compares itself with.
+The result knows the score only, has to be trained again for every data set, and fits noise when trained for
+long.  The paper compares itself with it.
 """
 
 from __future__ import annotations

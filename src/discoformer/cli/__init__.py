@@ -1,6 +1,6 @@
 """The `discoformer` command.
 
-A module per subcommand, or for a few that are alike, with `make_parser(name)` and `run(args)`.  It is
+Each subcommand, or each few that are alike, has a module with `make_parser(name)` and `run(args)`.  It is
 imported when its command is called, so that `discoformer --help` does not wait for torch.
 """
 

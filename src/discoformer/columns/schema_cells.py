@@ -79,7 +79,7 @@ class _Cell(NamedTuple):
 
 
 def _read(cell: str, decimal: str) -> _Cell | None:
-    """One cell, or None if it is no number of this style."""
+    """One cell, or None if it is not a number in this style."""
     found = _PATTERNS[decimal].fullmatch(cell.translate(_SPACES).strip())
     if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
         return None

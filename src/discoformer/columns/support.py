@@ -5,9 +5,9 @@ those that are constant or linear combinations of the columns before them, with 
 The log density is then that of the kept columns, the score is zero along the others, and `sample` gives
 every column back, the dropped ones by the relation found in the data.
 
-With no more rows than columns every column looks dependent and none can be blamed: then nothing but
-constants is dropped.  With fewer than six rows per column a covariance cannot be trusted, and whitening by
-it hurts: networks that whiten see the sample standardized instead.
+With no more rows than columns, every column looks dependent and none can be blamed.  Then only constants are
+dropped.  With fewer than six rows per column a covariance cannot be trusted, and whitening by it hurts.
+Networks that whiten then see the sample standardized.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROWS_PER_COLUMN = 6
 
 
 def rows_suffice(rows: int, columns: int) -> bool:
-    """Whether a covariance of so many columns can be trusted.
+    """Whether there are enough rows to trust a covariance of these columns.
 
     >>> rows_suffice(rows=5, columns=3)
     False
@@ -239,6 +239,6 @@ def _relate(
     kept: Sequence[int],
     dropped: Sequence[int],
 ) -> Relation:
-    """A relation that counts as far what is beyond the spread of a column, and its rounding errors."""
+    """A relation; a value is far from it if it is beyond the spread of its column and rounding errors."""
     far = torch.maximum(scale[..., dropped], 1e3 * eps * size / OFF_SUPPORT)
     return Relation(center[..., kept], slopes, center[..., dropped], far)

@@ -64,10 +64,12 @@ def check_points(
     *,
     dim: int | None = None,
     min_rows: int = 1,
+    gaps: bool = False,
 ) -> Tensor:
     """Return ``points`` as a finite floating tensor (..., n, d), or raise `DataError`.
 
-    Arrays become float64 tensors; floating tensors keep their dtype, device and graph.
+    Arrays become float64 tensors; floating tensors keep their dtype, device and graph.  With ``gaps`` NaN
+    stands for a missing value, and is let through.
 
     >>> check_points([[0.0, 1.0], [2.0, 3.0]], "context").shape
     torch.Size([2, 2])
@@ -90,7 +92,7 @@ drop or fill such rows first
         raise DataError(f"{name} has {rows} row(s), at least {min_rows} are needed")
     if dim is not None and columns != dim:
         raise DataError(f"{name} has {columns} column(s), but the context has {dim}")
-    finite = torch.isfinite(tensor)
+    finite = torch.isfinite(tensor) | tensor.isnan() if gaps else torch.isfinite(tensor)
     if not bool(finite.all()):
         bad = (~finite).nonzero()
         row, column = (int(i) for i in bad[0, -2:])
@@ -139,7 +141,7 @@ def to_tensor(values: Any, name: str) -> Tensor:
 
 
 def check_untracked(weights: Tensor | None) -> None:
-    """Refuse sample weights whose gradient would be asked for: not every core of a network has it."""
+    """Refuse sample weights that carry a gradient: not every core of a network can give it."""
     if weights is not None and weights.requires_grad and torch.is_grad_enabled():
         raise DataError("sample weights require a gradient, which networks do not pass on: detach them")
 

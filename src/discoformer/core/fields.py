@@ -87,7 +87,7 @@ class PointDensity(Field):
     def estimate(self, queries: A) -> Estimate[A]:
         """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d).
 
-        Minus infinity is a legal log density where the score is zero: no mass, as outside of bounds.
+        Minus infinity is a legal log density where the score is zero: there is no mass, as outside bounds.
         """
         points = as_points(queries, self.dim)
         log_density, score = self._estimate(points)
@@ -102,7 +102,7 @@ class PointDensity(Field):
 
 
 class Density(PointDensity):
-    """A distribution in full: whatever can be asked of it has an answer, in closed form."""
+    """A distribution in full: every question about it has an answer in closed form."""
 
     @property
     def gaps(self) -> bool:
@@ -180,7 +180,7 @@ class Method(ABC):
         return self._fit(points, check_weights(weights, points))
 
     def for_few_rows(self) -> Method:
-        """The method to use instead when a sample has few rows per column; this one unless it says else."""
+        """The method to use when a sample has few rows per column; by default this one."""
         return self
 
 
@@ -202,7 +202,7 @@ def as_density(field: Field) -> Density:
 
 
 def as_points(queries: Any, dim: int) -> Tensor:
-    """Queries (..., m, d) as a floating tensor; what is not such points is refused in words.
+    """Queries (..., m, d) as a floating tensor; anything else is refused in words.
 
     Whether they are finite shows in the answers, which are checked: `_refuse_lost`.
     """
@@ -215,7 +215,7 @@ def as_points(queries: Any, dim: int) -> Tensor:
 
 
 def _refuse_lost(points: Tensor, lost: Tensor) -> None:
-    """Raise `DataError` if a number is lost (..., m): not finite to begin with, or too far to answer at."""
+    """Raise `DataError` where an answer is lost (..., m): its query was not finite, or too far away."""
     if bool(lost.any()):
         check_points(points, "queries")
         row = int(lost.nonzero()[0, -1])

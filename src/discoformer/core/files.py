@@ -1,4 +1,4 @@
-"""Files written in one move: the old one stays whole until the new one is."""
+"""Files written in one move: the old one stays until the new one is complete."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class FrameKind(Protocol):
 
 @runtime_checkable
 class MomentFrameKind(FrameKind, Protocol):
-    """A rule that needs to know no more of a sample than its moments, so that the sample may be streamed."""
+    """A rule that needs only the moments of a sample, so that the sample may be streamed."""
 
     def from_moments(self, moments: FrameMoments) -> Frame:
         """The frame that `fit` gives for a sample with these moments."""
@@ -118,8 +118,8 @@ class Canonical:
 
     Whitened samples of x and of any affine image of x differ by an orthogonal map Q alone.  The kurtosis
     axes, eigenvectors of E[|z|^2 z z'] (as in fourth-order blind identification), turn with Q, and third
-    moments fix their signs, so both samples read the same in these coordinates.  Where eigenvalues tie (a
-    sphere) or a third moment is zero any choice is made; the density is then still carried back exactly.
+    moments fix their signs, so both samples look the same in these coordinates.  Where eigenvalues tie (a
+    sphere) or a third moment is zero, the choice is arbitrary; the density is still carried back exactly.
     """
 
     def fit(self, context: Tensor, weights: Tensor | None = None) -> Frame:

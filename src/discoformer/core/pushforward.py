@@ -51,7 +51,7 @@ def push(base: Field, transforms: Sequence[Transform]) -> Field:
 
 
 def on_support(field: PointDensity) -> tuple[PointDensity, list[int]]:
-    """The density of the columns that carry one, for what needs nothing else, and their numbers."""
+    """The density of the columns that carry one, and the numbers of these columns."""
     if isinstance(field, PushedDensity) and isinstance(field.transforms[0], KeptColumns):
         return push(field.base, field.transforms[1:]), list(field.transforms[0].kept)
     return field, list(range(field.dim))

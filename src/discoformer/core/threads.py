@@ -1,7 +1,7 @@
-"""All cores on a list of chunks, in a way that no answer can depend on.
+"""All cores on a list of chunks, so that no answer depends on how many there are.
 
-What a chunk needs is many small operations.  Threads inside of each would wait for one another after
-every one of them; here each thread takes a whole chunk, and results come back in the order of the chunks.
+A chunk needs many small operations.  Threads inside an operation would wait for one another at its end.
+Here each thread takes a whole chunk, and results come back in the order of the chunks.
 """
 
 from __future__ import annotations

@@ -328,8 +328,8 @@ class Relation(NamedTuple):
 class KeptColumns(Transform):
     """Some of the columns; the others follow from them by a relation found in the sample.
 
-    The score along the others is zero.  Values of theirs that contradict the sample change nothing, but are
-    warned of, once.
+    The score along the others is zero.  Queries whose other columns contradict the relation are answered all
+    the same, with one warning.
     """
 
     kept: tuple[int, ...]

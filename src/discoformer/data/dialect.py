@@ -62,7 +62,7 @@ class Dialect:
     codes: tuple[int, ...] = ()
 
     def is_comment(self, line: str) -> bool:
-        """Whether a line is a comment: it begins with # and has not as many fields as the others."""
+        """Whether a line is a comment: it begins with # and has fewer or more fields than the others."""
         if not _is_marked(line):
             return False
         return len(self.cells) == 1 or len(_split([line], self.separator)[0]) != len(self.cells)

@@ -1,4 +1,4 @@
-"""How much a file may hold, and expand to, before it is refused: no file may fill the memory by a trick."""
+"""How large a file may be, and expand to, before it is refused: no file can fill the memory by a trick."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _SHEETS = ("[Content_Types].xml", "mimetype")  # what workbooks, which are zip f
 
 @contextmanager
 def one_line(message: str, *, reason: bool = False) -> Iterator[None]:
-    """Whatever a foreign parser stumbles over in a broken file is a `DataError` with this message.
+    """Any error of a foreign parser in a broken file becomes a `DataError` with this message.
 
     >>> with one_line("data.xlsx: not a xlsx file, or a broken one"):
     ...     {}["no such part"]

@@ -22,8 +22,8 @@ def columns_to_stream(
 ) -> list[str] | None:
     """Names of the columns of an npy or parquet file, or a folder of these, without identifiers and text.
 
-    By the first rows alone.  None if all columns are to be used; columns that have nothing in these rows
-    are, since they may have something further on.
+    Only the first rows decide.  None if all columns are to be used.  A column that is empty in these rows is
+    used, since it may have values further on.
     """
     raw = _first_rows(path)
     if raw is None:

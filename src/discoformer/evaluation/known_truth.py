@@ -1,4 +1,4 @@
-"""How wrong is a method where the truth is known: the benchmark every table uses.
+"""How wrong a method is where the truth is known: the benchmark that every table uses.
 
 Relative score error = sum |s_hat - s|^2 / sum |s|^2, pooled over data sets, at the sample points
 (the zero predictor has one).  Data sets are drawn one after the other from seeded generators, so

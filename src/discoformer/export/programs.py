@@ -2,8 +2,8 @@
 
 `export_read` writes what a sample has become: queries (m, d) go in, log density (m,) and score (m, d)
 come out, for any m.  `export_network` writes an attention network whole: context (n, d) and queries
-(m, d) go in, for any n and m.  A file holds plain tensor operations and needs nothing of this package.
-Checks of the input do not travel: what is refused here gives NaN there.
+(m, d) go in, for any n and m.  A file holds plain tensor operations and does not need this package.
+Input is not checked there: what is refused here gives NaN there.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def export_read(
     path : ends in .onnx or .pt2
     dtype : of the queries and the answers
     columns : names kept in the file, in the order of the queries' columns
-    probe : points (m, d) at which the file has to give the field's own answer before it takes its place
+    probe : points (m, d) at which the file must give the field's own answer before it replaces an old one
 
     Examples
     --------
@@ -107,8 +107,8 @@ def export_read(
 def export_network(network: Network, path: str | Path) -> None:
     """Write an attention network: context (n, d) and queries (m, d) to ``log_density`` and ``score``.
 
-    The precision is that of the weights.  A mixture network has no such file: its start is a search among
-    the points.  Fit it, and write the field with `export_read`.
+    The precision is that of the weights.  A mixture network cannot be written so, because it starts with a
+    search among the points.  Fit it, and write the field with `export_read`.
     """
     suffix = check_export(path)
     if not isinstance(network.core, AttentionCore):
@@ -220,7 +220,7 @@ def _write(data: bytes, path: str | Path) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what torch says to itself: a deprecation of its own, and packages that we do not need."""
+    """Silences what does not concern users: a deprecation inside torch, and packages that we do not need."""
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,8 +1,8 @@
 """Densities and networks in operations that a graph can hold, for `discoformer.export`.
 
-What is traced must not look at values, nor count chunks, nor factor matrices: runtimes such as ONNX's know
-products, sums and elementary functions.  So all that depends on the sample alone is computed here, once,
-and the rest is written as one expression in the queries.  Checks and warnings are left out.
+What is traced must not look at values, count chunks, or factor matrices: runtimes such as ONNX's know
+products, sums and elementary functions.  So everything that depends on the sample alone is computed here,
+once.  The rest is one expression in the queries.  Checks and warnings are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field
 from discoformer.core.frames import Identity, turn_to_kurtosis
-from discoformer.core.pushforward import PushedDensity
+from discoformer.core.pushforward import PushedDensity, push
 from discoformer.core.transforms import At, ColumnMap, ColumnMaps, Frame, Transform, scaling_frame
 from discoformer.export.margin_table import tabulate
 from discoformer.models.attention.network import AttentionDensity
@@ -44,7 +44,11 @@ def make_readout(field: Field, dtype: torch.dtype) -> Readout:
     if isinstance(field, Blend):
         return Readout(_BlendReadout(field), (), dtype, torch.float64)
     if isinstance(field, PushedDensity) and isinstance(field.base, Blend):
-        return Readout(_BlendReadout(field.base), field.transforms, dtype, torch.float64)
+        blend, outer = field.base, field.transforms
+        if isinstance(outer[-1], Frame):  # each part has the frame to itself
+            blend = Blend(tuple(push(part, outer[-1:]) for part in blend.parts), blend.log_weight)
+            outer = outer[:-1]
+        return Readout(_BlendReadout(blend), outer, dtype, torch.float64)
     frame = field.transforms[-1] if isinstance(field, PushedDensity) else None
     if not isinstance(field, PushedDensity) or not isinstance(frame, Frame):
         raise DataError(f"{type(field).__name__} cannot be exported: fit a network, such as 'default'")

@@ -1,4 +1,4 @@
-"""Entropy, information, divergences: numbers that densities and scores are the way to, with errors."""
+"""Entropy, information, divergences: numbers computed from densities and scores, with standard errors."""
 
 from discoformer.functionals.divergences import jensen_shannon, kl_divergence, relative_fisher_information
 from discoformer.functionals.information import entropy, fisher_information, mutual_information

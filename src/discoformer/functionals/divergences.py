@@ -76,8 +76,8 @@ def relative_fisher_information(
 ) -> Functional:
     """Relative Fisher information I(f|g) = E_f |grad log f - grad log g|^2 from two samples.
 
-    The score of g is asked at the sample of f.  The standard error counts both samples; that of f only where
-    g is a field that is there already, or where a density is not known (a score alone).
+    The score of g is asked at the sample of f.  The standard error counts both samples.  It counts that of f
+    only where g is a given field, or where a method knows the score alone.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""What a density or a score says at its own sample, and how its optimism there is made up for.
+"""What a density or a score says at its own sample, and how to correct its optimism there.
 
-**In-sample bias.** A method that is asked at the points it was fitted to is too sure of them; asked at
-points it has not seen it is not sure enough.  ``split`` chooses:
+**In-sample bias.** At the points it was fitted to, a method is too sure.  At points it has not seen, it is
+not sure enough.  ``split`` chooses:
 
 ============  ==========================================================================================
 ``none``      fit to all points and ask at the same: the plug-in estimate of the paper
@@ -50,6 +50,8 @@ __all__ = [
 ]
 
 Split = Literal["none", "folds", "balanced", "loo"]
+"""How a functional corrects for asking a fit at points that it has seen."""
+
 Source = Method | Field
 Ask = Callable[[Field, Tensor], Tensor]
 _CHUNK = 1024  # points at a time where a graph is held for the divergence of the score

@@ -20,7 +20,7 @@ __all__ = ["Carried"]
 
 
 class Carried(Oracle):
-    """Fit a method at every so many answers, and carry its field along in between.
+    """Fit a method at every few answers, and carry its field along in between.
 
     Let z_0 be the whitened particles of the fit, z those of now, and Q the rotation that brings z Q closest
     to z_0 (Procrustes).  The answer is that of the fit at the points z Q in the frame of z_0, with the

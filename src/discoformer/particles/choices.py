@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from discoformer.core.fields import Field, Method
-from discoformer.methods import METHODS, resolve
+from discoformer.methods import METHODS, resolve, without_axes
+from discoformer.models.mixture.views import Views
 from discoformer.particles.calibrated import Calibrated
 from discoformer.particles.carried import Carried
 from discoformer.particles.oracles import Blob, GaussianClosure, MethodOracle, Oracle, OracleLike
@@ -55,11 +56,13 @@ def choose_oracle(
     if name in ("sbtm", "sbtm-1"):
         return SBTM(start, hidden=(100,) if name == "sbtm-1" else (100, 100), seed=seed)
     resolved = resolve(name)
+    if isinstance(resolved.method, Views):  # space has no axes
+        resolved = without_axes(resolved)
     return network_oracle(resolved.method, resolved.name, every if is_network(name) else 1)
 
 
 def network_oracle(method: Method, name: str, every: int) -> Oracle:
-    """A method fitted at every answer, or at every so many of them and carried along in between.
+    """A method fitted at every answer, or at every few answers and carried along in between.
 
     >>> from discoformer import KDE
     >>> network_oracle(KDE(), "kernel", every=5).name

@@ -140,7 +140,7 @@ class Landau(Equation):
 
     Parameters
     ----------
-    gamma : power of the distance; 0 goes by moments in O(n d^2), others by pairs in O(n^2 d)
+    gamma : power of the distance; 0 is computed by moments in O(n d^2), others by pairs in O(n^2 d)
     strength : C
 
     >>> Landau(gamma=-3).name, Landau().name, Landau(gamma=-2, strength=0.5).name

@@ -33,7 +33,7 @@ class SBTM(Oracle):
     steps : Adam steps before every answer
     rate : Adam's learning rate
     radius : a in the loss
-    start_steps, start_tolerance : the first fit ends after so many steps or at this relative squared error
+    start_steps, start_tolerance : the first fit ends after this many steps or at this relative squared error
     seed : of weights and noise
     dtype : of the network; answers come in the dtype of the points
 

@@ -17,7 +17,7 @@ class Distribution(PointDensity):
 
     The leading dimensions of the parameters are ``batch_shape``; queries (..., m, d) broadcast
     against it.  Answers come in the dtype of the queries, samples in the dtype of the parameters.
-    Queries so far out that the answer is no number of that dtype (a Gaussian at 1e160 standard
+    Queries so far out that the answer overflows that dtype (a Gaussian at 1e160 standard
     deviations) are a `DataError`.
     """
 

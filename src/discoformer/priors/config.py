@@ -17,6 +17,7 @@ __all__ = ["PRIORS", "prior_from_config"]
 PRIORS: dict[str, type[Prior]] = {
     prior.name: prior for prior in (GMMPrior, GaussianPrior, BroadPrior, TablePrior, AffinePrior, MixedPrior)
 }
+"""Priors by the names that recipes use."""
 
 
 def prior_from_config(config: Mapping[str, Any]) -> Prior:

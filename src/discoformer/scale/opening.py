@@ -17,7 +17,7 @@ __all__ = ["is_remote", "open_source"]
 
 
 def is_remote(data: object) -> bool:
-    """Whether data is where `open_source` is to look: a path, a memory map, or a dask array.
+    """Whether data is something for `open_source`: a path, a memory map, or a dask array.
 
     >>> is_remote("points.npy"), is_remote(np.zeros((2, 2)))
     (True, False)

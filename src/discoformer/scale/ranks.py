@@ -5,10 +5,10 @@ on the chunks they come in, and not on the affine maps that the frame undoes.  F
 bit, a radius is computed by sums in a fixed order for every row on its own, unlike by a matrix product,
 whose rounding depends on the rows nearby; and rows of the same radius are ordered by their coordinates.
 
-Ranks are found by counting.  The leading bits of a positive float sort like the float itself, so one pass
-counts rows by the leading bits of their squared radius, the next counts, in those bins only that hold a rank
-asked for, by a few bits more, until few rows are left in these bins: they are collected and sorted.
-Repeated rows are collected once, with their number.
+Ranks are found by counting.  The leading bits of a positive float sort like the float itself.  So one pass
+counts rows by the leading bits of their squared radius.  The next looks only into the bins that hold a
+wanted rank, and counts by a few bits more.  When few rows are left in these bins, they are collected and
+sorted.  Repeated rows are collected once, with their number.
 """
 
 from __future__ import annotations

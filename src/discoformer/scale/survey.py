@@ -74,7 +74,7 @@ def survey(source: Source, name: str = "X") -> Survey:
 
 
 def look(source: Source, name: str = "X") -> Seen:
-    """Range and mean of every column, in one pass; `DataError` names the first number that is none."""
+    """Range and mean of every column, in one pass; `DataError` names the first value that is not finite."""
     seen = source.reduce(_look, "looking")
     if seen.bad is not None:
         row, column, value = seen.bad
@@ -89,7 +89,7 @@ def look(source: Source, name: str = "X") -> Seen:
 
 @dataclass(frozen=True)
 class Seen:
-    """Range and mean of some rows, and where the first number that is none is: row, column, value."""
+    """Range and mean of some rows, and the first value that is not finite: its row, column and value."""
 
     rows: int
     low: Tensor

@@ -46,15 +46,8 @@ from discoformer.training.tasks import Task, draw_task, step_generator
 
 __all__ = ["Trainer", "schedule"]
 
-_FREE = {
-    "name",
-    "start",
-    "steps",
-    "cycles",
-    "decay",
-    "report_dims",
-    "report_sizes",
-}  # what a resumed run may change
+# What a resumed run may change.
+_FREE = {"name", "start", "steps", "cycles", "decay", "report_dims", "report_sizes"}
 
 
 def schedule(recipe: Recipe, step: int) -> float:

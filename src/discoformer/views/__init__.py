@@ -2,5 +2,6 @@
 
 from discoformer.views.plots import plot, plot_corner, plot_density, plot_outliers
 from discoformer.views.relaxation import plot_relaxation
+from discoformer.views.style import STYLE
 
-__all__ = ["plot", "plot_corner", "plot_density", "plot_outliers", "plot_relaxation"]
+__all__ = ["STYLE", "plot", "plot_corner", "plot_density", "plot_outliers", "plot_relaxation"]

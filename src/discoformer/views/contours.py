@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discoformer.core.fields import PointDensity
 from discoformer.views.grids import mesh
-from discoformer.views.style import pale
+from discoformer.views.style import colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,4 +57,5 @@ def contour_levels(at_sample: NDArray[np.float64]) -> tuple[NDArray[np.float64],
 
 
 def _share_colour(mass: float) -> tuple[float, float, float]:
-    return pale(1 - MASSES.index(mass) / len(MASSES))
+    inside = MASSES.index(mass) / (len(MASSES) - 1)
+    return colour(0.96 - 0.8 * inside, white=0.7 - 0.35 * inside)  # light enough for arrows

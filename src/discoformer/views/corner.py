@@ -11,32 +11,31 @@ from numpy.typing import NDArray
 from discoformer.core.fields import Density, PointDensity
 from discoformer.views.contours import MASSES, explain_contours, fill_contours
 from discoformer.views.grids import column_grid, note_hidden
-from discoformer.views.style import INK, MAX_COLUMNS, bin_count, colour, pale, thin
+from discoformer.views.panels import Panels, figure_of
+from discoformer.views.style import BAR, CURVE, INK, MAX_COLUMNS, bin_count, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["draw_corner"]
 
 
-def draw_corner(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+def draw_corner(
+    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+) -> NDArray[np.object_]:
     """The first columns on the diagonal, their pairs below it."""
-    from matplotlib.figure import Figure
-
     shown = thin(sample)
     count = min(len(names), MAX_COLUMNS)
-    figure = Figure(figsize=(1.9 * count + 1, 1.9 * count), layout="constrained")
-    panels = figure.subplots(count, count, sharex="col", squeeze=False)
+    grid = panels.grid((1.9 * count + 1, 1.9 * count), count, count, sharex="col")
     whole = field.log_density(shown)
     order = np.argsort(-whole)  # unusual rows on top
     low = float(np.quantile(whole, 0.01))
     grids = [column_grid(sample[:, j], 60) for j in range(count)]
-    note_hidden(panels[0, 0], sample, grids)
+    note_hidden(grid[0, 0], sample, grids)
     points, pairs = None, False
     for i in range(count):
         for j in range(count):
-            axes = panels[i, j]
+            axes = grid[i, j]
             if j > i:
                 axes.set_axis_off()
                 continue
@@ -57,14 +56,15 @@ def draw_corner(field: PointDensity, sample: NDArray[np.float64], names: Sequenc
                 axes.set_ylabel(names[i])
             if 0 < j < i:
                 axes.tick_params(labelleft=False)
-    figure.align_labels()
+    figure = figure_of(grid[0, 0])
+    figure.align_labels(grid.ravel().tolist())
     if pairs:  # the corner has room for it
-        explain_contours(figure, cax=panels[0, -1].inset_axes((0.3, 0.0, 0.08, 1.0)))
+        explain_contours(figure, cax=grid[0, -1].inset_axes((0.3, 0.0, 0.08, 1.0)))
     if points is not None:
-        bar = figure.colorbar(points, ax=panels, shrink=0.6, pad=0.02, extend="min")
+        bar = figure.colorbar(points, ax=grid, shrink=0.6, pad=0.02, extend="min")
         bar.set_label("log density" + (f" (all {len(names)} columns)" if len(names) > count else ""))
         bar.outline.set_visible(False)
-    return figure
+    return grid
 
 
 def _draw_diagonal(
@@ -72,10 +72,10 @@ def _draw_diagonal(
 ) -> None:
     """One column: a histogram, with the density over it if there is one."""
     seen = values[(values >= grid[0]) & (values <= grid[-1])]
-    axes.hist(seen, bin_count(len(seen)), density=True, color=pale(0.6), linewidth=0)
+    axes.hist(seen, bin_count(len(seen)), density=True, color=BAR, linewidth=0)
     if marginal is not None:
         fine = np.linspace(grid[0], grid[-1], 300)
-        axes.plot(fine, np.exp(marginal.log_density(fine[:, None])), color=colour(0.2), linewidth=1.6)
+        axes.plot(fine, np.exp(marginal.log_density(fine[:, None])), color=CURVE, linewidth=1.6)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlim(grid[0], grid[-1])

@@ -12,39 +12,47 @@ from discoformer.core.fields import PointDensity
 from discoformer.views.contours import explain_contours, fill_contours
 from discoformer.views.corner import draw_corner
 from discoformer.views.grids import column_grid, mesh, note_hidden
-from discoformer.views.style import INK, colour, new_figure, thin
+from discoformer.views.panels import Panels, figure_of
+from discoformer.views.style import CURVE, INK, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["draw_density"]
 
 
-def draw_density(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+def draw_density(
+    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+) -> Axes | NDArray[np.object_]:
     """One column as a line, two as contours, more as a corner figure."""
-    draw = {1: _draw_line, 2: _draw_contours}.get(field.dim, draw_corner)
-    return draw(field, sample, names)
+    if field.dim > 2:
+        return draw_corner(field, sample, names, panels)
+    draw = _draw_line if field.dim == 1 else _draw_contours
+    return draw(field, sample, names, panels)
 
 
-def _draw_line(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+def _draw_line(
+    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+) -> Axes:
     """Density of one column, with the sample as a rug."""
-    figure, axes = new_figure(6.4, 4.0)
+    axes = panels.one((6.4, 4.0))
     grid = column_grid(sample[:, 0], 400)
     density = np.exp(field.log_density(grid[:, None]))
     note_hidden(axes, sample, [grid])
-    axes.fill_between(grid, density, color=colour(0.45), alpha=0.25, linewidth=0)
-    axes.plot(grid, density, color=colour(0.3), linewidth=2)
+    axes.fill_between(grid, density, color=CURVE, alpha=0.12, linewidth=0)
+    axes.plot(grid, density, color=CURVE, linewidth=2)
     rug, top = thin(sample)[:, 0], density.max()
     fade = min(0.6, 60 / len(rug) + 0.08)
     axes.vlines(rug, -0.05 * top, -0.01 * top, color=INK, alpha=fade, linewidth=0.8)
     axes.set(xlabel=names[0], ylabel="density", xlim=(grid[0], grid[-1]), ylim=(-0.06 * top, 1.06 * top))
-    return figure
+    return axes
 
 
-def _draw_contours(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+def _draw_contours(
+    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+) -> Axes:
     """Density of two columns, with the sample and the score."""
-    figure, axes = new_figure(6.8, 5.4)
+    axes = panels.one((6.8, 5.4))
     x, y = column_grid(sample[:, 0], 120), column_grid(sample[:, 1], 120)
     shown = thin(sample)
     levels = fill_contours(axes, field, field.log_density(shown), x, y)
@@ -52,8 +60,8 @@ def _draw_contours(field: PointDensity, sample: NDArray[np.float64], names: Sequ
     _draw_arrows(axes, field, x[6::9], y[6::9], levels[0])
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
     note_hidden(axes, sample, [x, y])
-    explain_contours(figure, ax=axes, pad=0.02)
-    return figure
+    explain_contours(figure_of(axes), ax=axes, pad=0.02)
+    return axes
 
 
 def _draw_arrows(

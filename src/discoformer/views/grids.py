@@ -19,8 +19,8 @@ _REACH = 5  # how far a picture goes beyond the middle 80% of a column, in units
 def column_grid(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Evenly spaced from a little below the smallest value to a little above the largest.
 
-    Outliers would leave nothing else to see: the grid ends before them, if on that side they are a single
-    value or at most one in a hundred.
+    Outliers would hide everything else.  So the grid ends before them, if they are a single value on that
+    side or at most one in a hundred.
     """
     ordered = np.sort(values)
     low, high = np.quantile(values, [0.1, 0.9])

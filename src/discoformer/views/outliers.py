@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discoformer.core.fields import PointDensity
-from discoformer.views.style import ACCENT, INK, MAX_COLUMNS, bin_count, pale
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from discoformer.views.panels import Panels, figure_of
+from discoformer.views.style import ACCENT, BAR, INK, MAX_COLUMNS, bin_count
 
 __all__ = ["draw_outliers"]
 
 _UNUSUAL = 10  # rows marked as such
 
 
-def draw_outliers(field: PointDensity, sample: NDArray[np.float64], names: Sequence[str]) -> Figure:
+def draw_outliers(
+    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+) -> NDArray[np.object_]:
     """The log density of all rows, and the values of the most unusual ones."""
-    from matplotlib.figure import Figure
-
     log_density = field.log_density(sample)
     rows = np.argsort(log_density, kind="stable")[: min(_UNUSUAL, len(sample))]
     count = min(len(names), 2 * MAX_COLUMNS)
     lines = max(len(rows), 6)  # room for the label of the colour bar
-    figure = Figure(figsize=(max(6.4, 0.9 * count + 2), 3.2 + 0.32 * lines), layout="constrained")
-    above, below = figure.subplots(2, 1, height_ratios=[2.4, 0.3 * lines + 0.4])
+    size = max(6.4, 0.9 * count + 2), 3.2 + 0.32 * lines
+    grid = panels.grid(size, 2, 1, height_ratios=[2.4, 0.3 * lines + 0.4])[:, 0]
+    above, below = grid
 
-    bins = above.hist(log_density, bin_count(4 * len(sample)), color=pale(0.45), linewidth=0)
+    bins = above.hist(log_density, bin_count(4 * len(sample)), color=BAR, linewidth=0)
     height = float(np.max(bins[0]))
     above.vlines(log_density[rows], 0, 0.25 * height, color=ACCENT, linewidth=1.4)
     above.set(
@@ -54,7 +52,7 @@ def draw_outliers(field: PointDensity, sample: NDArray[np.float64], names: Seque
     below.set_yticks(range(len(rows)), [f"row {row}" for row in rows])
     below.tick_params(length=0)
     below.spines[:].set_visible(False)
-    bar = figure.colorbar(image, ax=below, pad=0.02, extend="both")
+    bar = figure_of(below).colorbar(image, ax=below, pad=0.02, extend="both")
     bar.set_label("from the median, in\nrobust standard deviations")
     bar.outline.set_visible(False)
-    return figure
+    return grid

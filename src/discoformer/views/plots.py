@@ -1,6 +1,7 @@
-"""Pictures of a field: one call, one figure, whatever the dimension.
+"""Pictures of a field: one call, one picture, whatever the dimension.
 
-Figures are made without pyplot, so no window, backend or global state is touched.
+Without ``path`` and ``ax`` the figure is pyplot's, which notebooks show by themselves and scripts by
+`plt.show()`.  With ``path`` it only goes to a file: no window, backend or global state is touched.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from discoformer.core.pushforward import on_support
 from discoformer.views.corner import draw_corner
 from discoformer.views.density import draw_density
 from discoformer.views.outliers import draw_outliers
+from discoformer.views.panels import Panels, figure_of
 from discoformer.views.pictures import check_picture, save_picture
 from discoformer.views.style import STYLE
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
-    Drawing = Callable[[PointDensity, NDArray[np.float64], Sequence[str]], Figure]
+    Drawing = Callable[[PointDensity, NDArray[np.float64], Sequence[str], Panels], Axes | NDArray[np.object_]]
 
 __all__ = ["VIEWS", "plot", "plot_corner", "plot_density", "plot_outliers"]
 
@@ -39,7 +41,8 @@ def plot(
     path: str | Path | None = None,
     *,
     view: str = "density",
-) -> Figure:
+    ax: Axes | None = None,
+) -> Axes | NDArray[np.object_]:
     """Draw a field over the sample it was fitted to.
 
     Parameters
@@ -49,10 +52,18 @@ def plot(
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
     view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
+    ax : where to draw.  Pictures of several panels fill its place in the figure
 
     Returns
     -------
-    matplotlib.figure.Figure
+    Axes, or an array of them for pictures of several panels
+
+    Examples
+    --------
+    >>> from discoformer import KDE
+    >>> sample = np.random.default_rng(0).normal(size=(100, 1))
+    >>> plot(KDE().fit(sample), sample, ["age"]).get_xlabel()
+    'age'
     """
     if view not in VIEWS:
         raise DataError(f"view={view!r} is unknown: use one of {', '.join(VIEWS)}")
@@ -67,10 +78,10 @@ def plot(
     draw: Drawing = {"corner": draw_corner, "outliers": draw_outliers}.get(view, draw_density)
     with rc_context(STYLE):
         shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
-        figure = draw(field, sample[:, kept], shown)
+        axes = draw(field, sample[:, kept], shown, Panels(ax, shown=path is None))
         if path is not None:
-            save_picture(figure, path)
-    return figure
+            save_picture(figure_of(np.ravel(np.asarray(axes))[0]), path)
+    return axes
 
 
 def plot_density(
@@ -78,7 +89,9 @@ def plot_density(
     context: ArrayLike,
     columns: Sequence[str] | None = None,
     path: str | Path | None = None,
-) -> Figure:
+    *,
+    ax: Axes | None = None,
+) -> Axes | NDArray[np.object_]:
     """Draw the density of a field over the sample it was fitted to; parameters as for `plot`.
 
     One column: the density, with the sample as a rug.  Two: contours that hold given shares of the sample,
@@ -88,10 +101,10 @@ def plot_density(
     --------
     >>> from discoformer import KDE
     >>> sample = np.random.default_rng(0).normal(size=(100, 2))
-    >>> len(plot_density(KDE().fit(sample), sample, ["a", "b"]).axes)
-    2
+    >>> plot_density(KDE().fit(sample), sample, ["a", "b"]).get_ylabel()
+    'b'
     """
-    return plot(field, context, columns, path, view="density")
+    return plot(field, context, columns, path, view="density", ax=ax)
 
 
 def plot_corner(
@@ -99,7 +112,9 @@ def plot_corner(
     context: ArrayLike,
     columns: Sequence[str] | None = None,
     path: str | Path | None = None,
-) -> Figure:
+    *,
+    ax: Axes | None = None,
+) -> NDArray[np.object_]:
     """Draw every column and every pair of columns (of the first six); parameters as for `plot`.
 
     If the field has marginals, as mixtures do: their densities on the diagonal and their contours below.
@@ -109,10 +124,10 @@ def plot_corner(
     --------
     >>> from discoformer import KDE
     >>> sample = np.random.default_rng(0).normal(size=(100, 3))
-    >>> len(plot_corner(KDE().fit(sample), sample).axes)
-    9
+    >>> plot_corner(KDE().fit(sample), sample).shape
+    (3, 3)
     """
-    return plot(field, context, columns, path, view="corner")
+    return np.asarray(plot(field, context, columns, path, view="corner", ax=ax))
 
 
 def plot_outliers(
@@ -120,7 +135,9 @@ def plot_outliers(
     context: ArrayLike,
     columns: Sequence[str] | None = None,
     path: str | Path | None = None,
-) -> Figure:
+    *,
+    ax: Axes | None = None,
+) -> NDArray[np.object_]:
     """Draw which rows are unusual, and in which columns; parameters as for `plot`.
 
     Top: the log density of all rows, with the ten lowest marked.  Bottom: the values of these ten rows,
@@ -130,7 +147,8 @@ def plot_outliers(
     --------
     >>> from discoformer import KDE
     >>> sample = np.random.default_rng(0).normal(size=(100, 3))
-    >>> len(plot_outliers(KDE().fit(sample), sample).axes)
-    3
+    >>> above, below = plot_outliers(KDE().fit(sample), sample)
+    >>> above.get_xlabel()
+    'log density'
     """
-    return plot(field, context, columns, path, view="outliers")
+    return np.asarray(plot(field, context, columns, path, view="outliers", ax=ax))

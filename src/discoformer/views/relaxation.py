@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
+from discoformer.views.panels import Panels, figure_of
 from discoformer.views.pictures import save_picture
 from discoformer.views.style import INK, STYLE, colour, thin
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from discoformer.particles.history import History
 
@@ -27,7 +29,8 @@ def plot_relaxation(
     *,
     title: str = "",
     path: str | Path | None = None,
-) -> Figure:
+    ax: Axes | None = None,
+) -> NDArray[np.object_]:
     """Draw Sigma_11 and Sigma_22 over time and, below, the first two coordinates of the kept frames.
 
     Parameters
@@ -36,6 +39,11 @@ def plot_relaxation(
     reference : (k, d, d), covariance at the times of the history
     title : above the picture
     path : picture to write (png, pdf or svg); an existing one is replaced
+    ax : where to draw; the panels fill its place in the figure
+
+    Returns
+    -------
+    array of Axes: the curves, then one for each frame
 
     Examples
     --------
@@ -44,12 +52,11 @@ def plot_relaxation(
     >>> from discoformer.particles import Landau, integrate, landau_start
     >>> start = landau_start("gaussian", 2).sample(50, torch.Generator().manual_seed(0))
     >>> run = integrate(Landau(), start, KDE(), dt=0.1, steps=4, frames=[0.0, 0.4])
-    >>> len(plot_relaxation(run).axes)
+    >>> len(plot_relaxation(run))
     3
     """
     require("matplotlib", "plot", "drawing")
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     if history.mean.ndim != 2 or history.mean.shape[-1] < 2:
         raise DataError(
@@ -59,9 +66,10 @@ def plot_relaxation(
     times = history.times.numpy()
     count = len(history.frame_times)
     with rc_context(STYLE):
-        figure = Figure(figsize=(9.0, 5.6 if count else 3.4), layout="constrained")
-        grid = figure.add_gridspec(2 if count else 1, max(count, 1), height_ratios=[1.5, 1] if count else [1])
-        axes = figure.add_subplot(grid[0, :])
+        shown = path is None
+        rows, height, ratios = (2, 5.6, [1.5, 1]) if count else (1, 3.4, [1])
+        axes, *below = Panels(ax, shown=shown).grid((9.0, height), rows, 1, height_ratios=ratios)[:, 0]
+        strips = Panels(below[0], shown=shown).grid((9.0, 2.2), 1, count)[0] if count else []
         for index, position in ((0, 0.25), (1, 0.65)):
             label = rf"$\Sigma_{{{index + 1}{index + 1}}}$"
             variance = history.covariance[:, index, index].numpy()
@@ -72,13 +80,12 @@ def plot_relaxation(
             for line in lines:
                 line.set(**dashes)
         axes.set(xlabel="time", ylabel="variance", xlim=(times[0], times[-1]), ylim=(0, None), title=title)
-        axes.legend(frameon=False, ncols=3, loc="upper right")
+        axes.legend(ncols=3, loc="upper right")
 
         if count:
             frames = history.frames[..., :2].numpy()
             reach = 1.05 * float(np.abs(frames).max())
-            for panel in range(count):
-                strip = figure.add_subplot(grid[1, panel])
+            for panel, strip in enumerate(strips):
                 x, y = thin(frames[panel]).T
                 fade = max(0.15, min(0.6, 300 / len(x)))
                 strip.scatter(x, y, s=5, color=INK, alpha=fade, linewidth=0)
@@ -91,5 +98,5 @@ def plot_relaxation(
                 else:
                     strip.set_ylabel("$v_2$")
         if path is not None:
-            save_picture(figure, path)
-    return figure
+            save_picture(figure_of(axes), path)
+    return np.array([axes, *strips])

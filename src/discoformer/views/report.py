@@ -51,7 +51,7 @@ def make_report(
     require("jinja2", "report", "a report")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = fit_sample(table.values, model, bounds=bounds, names=table.names)
+        fitted = fit_sample(table.values, model, weights=table.weights, bounds=bounds, names=table.names)
         if note := few_values(table):
             warnings.warn(note, stacklevel=2)
     field = as_point_density(fitted.field)

@@ -1,41 +1,46 @@
 """What all pictures share: colours, letters, and how much is drawn.
 
-Colours are viridis throughout: ordered in lightness, so they survive colour blindness and grey prints.
+Densities are viridis: ordered in lightness, so they survive colour blindness and grey prints.  The other
+colours are those of the report on light paper (`page/css/base.css`).
+
+>>> from matplotlib import pyplot
+>>> with pyplot.style.context(STYLE):  # your own figures in the same look
+...     pass
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 __all__ = [
     "ACCENT",
+    "BAR",
+    "CURVE",
     "INK",
     "MAX_COLUMNS",
     "MAX_POINTS",
+    "MUTED",
     "STYLE",
     "bin_count",
     "colour",
-    "new_figure",
-    "pale",
     "thin",
 ]
 
 MAX_POINTS = 2000  # points drawn; more only blacken the page
 MAX_COLUMNS = 6  # panels of the corner figure per side
-INK = "#20303c"
-ACCENT = "#d1495b"
+INK = "#1d2b36"  # points, arrows, words
+MUTED = "#5a6872"  # scales
+BAR = "#cfd8de"  # histograms
+CURVE = "#3b2a6d"  # densities of one column
+ACCENT = "#c2410c"  # what stands out
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
-    "axes.edgecolor": "#8a949b",
+    "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
     "axes.titlesize": 10,
@@ -43,24 +48,22 @@ STYLE: dict[Any, Any] = {
     "axes.formatter.use_mathtext": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    "axes.prop_cycle": f"cycler('color', ['{CURVE}', '{ACCENT}', '#1f9e89', '#1f5f8b', '{MUTED}'])",
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
     "savefig.dpi": 150,
 }
+"""The look of all pictures, as matplotlib's parameters: ``plt.style.use(STYLE)``."""
 
 
 def thin(sample: NDArray[np.float64]) -> NDArray[np.float64]:
     """At most ``MAX_POINTS`` rows of a sample, evenly spaced in its order."""
     rows = np.linspace(0, len(sample) - 1, min(len(sample), MAX_POINTS)).astype(np.int64)
     return np.asarray(sample[rows])
-
-
-def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure with one panel, in inches."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
 
 
 def colour(position: float, white: float = 0.0) -> tuple[float, float, float]:
@@ -75,11 +78,6 @@ def colour(position: float, white: float = 0.0) -> tuple[float, float, float]:
     )
 
 
-def pale(position: float) -> tuple[float, float, float]:
-    """A colour light enough for dark text on it."""
-    return colour(position, white=0.4)
-
-
 def bin_count(count: int) -> int:
-    """Bins for a histogram of so many values."""
+    """Number of bins for a histogram of ``count`` values."""
     return min(40, max(8, math.isqrt(count)))

@@ -41,7 +41,7 @@ def test_of_many_rows_all_settle_what_a_part_decided(
     mirrored = torch.where(idle.unsqueeze(-1), -x, x)  # of the same radius, so the same rows decide
     assert int(idle.sum()) == 2400
     for settle, same in ((0, True), (1, False)):
-        monkeypatch.setattr(unified, "_SETTLE", settle)
+        monkeypatch.setattr(unified, "SETTLE", settle)
         before, after = (core.encode(y).mean for y in (x, mirrored))
         assert torch.equal(before, after) == same
 

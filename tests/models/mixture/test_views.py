@@ -1,13 +1,11 @@
 """Two views of a sample, weighed by the likelihood of rows that were left out."""
 
-import math
-
 import pytest
 import torch
 
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.mixture.views import Views, view_weights
+from discoformer.models.mixture.views import Views
 
 F64 = torch.float64
 
@@ -51,17 +49,3 @@ def test_a_far_row_does_not_vouch_for_itself(views: Views, sample: torch.Tensor)
     for far in (10.0, 1e3, 1e5):
         rows = torch.cat([sample, sample[:1] * 0 + far])
         assert int(views.fit(rows).left_out(rows).argmin()) == 150
-
-
-def test_weights_maximize_the_likelihood() -> None:
-    left_out = torch.randn(200, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
-    best = view_weights(left_out, None, rounds=2000)
-
-    def likelihood(share: float) -> float:
-        logs = torch.tensor([math.log(share), math.log(1 - share)], dtype=F64)
-        return float((left_out + logs).logsumexp(-1).mean())
-
-    top = likelihood(float(best[0]))
-    assert all(likelihood(k / 50) <= top + 1e-12 for k in range(1, 50))
-    without = view_weights(left_out[1:], None, rounds=2000)
-    assert abs(float(without[0] - best[0])) < 10 / 200

@@ -39,12 +39,15 @@ def fit_margins(network: UnifiedNetwork, context: Tensor, weights: Tensor | None
 def in_groups(columns: Tensor, weights: Tensor | None, groups: int) -> InMemory:
     """Columns (B, n, 1), sorted and summed up in at most so many groups of neighbours, as a sample.
 
+    With weights it stands for so few points that no row counts for more than one: a heavy row is not a heap.
+
     >>> sample = in_groups(torch.tensor([[[3.0], [1.0], [2.0], [4.0]]]), None, 2)
     >>> sample.points.flatten().tolist(), sample.total.tolist()
     ([1.5, 3.5], [[4.0]])
     """
-    whole = InMemory(columns, weights)
     batch, size, _ = columns.shape
+    total = None if weights is None else 1 / weights.amax(-1, keepdim=True)
+    whole = InMemory(columns, weights, total=total)
     if size <= groups:
         return whole
     values, order = columns.squeeze(-1).sort(-1)

@@ -39,9 +39,9 @@ from discoformer.models.mixture.sample import InMemory, Sample
 from discoformer.models.mixture.slots import Moments, Slots, balls, make_slots, moments_of, start_slots
 from discoformer.models.mixture.student import StudentMixture
 
-__all__ = ["UnifiedConfig", "UnifiedCore"]
+__all__ = ["SETTLE", "UnifiedConfig", "UnifiedCore"]
 
-_SETTLE = 2  # passes over all points, if they are so many that a part of them decided
+SETTLE = 2  # passes over all points, if they are so many that a part of them decided
 _START_NU = 30.0  # degrees of freedom of the first slots: nearly Gaussian
 _AXIS_FEATURES = 3  # what is seen of the axes: how far a slot is from them, how far all are, and a flag
 _BALLS = 4  # targets without axes: pooled covariance, own ball, common ball, ridge
@@ -136,7 +136,7 @@ class UnifiedCore(nn.Module):
             moments = moments_of(few.statistics(state), state)
             latent, decision = layer(latent, moments, state, few.total, axes)
             state = form_slots(moments, decision, state, few.total, axes)
-        for _ in range(0 if few is sample else _SETTLE):
+        for _ in range(0 if few is sample else SETTLE):
             moments = moments_of(sample.statistics(state._replace(brief=True)), state)
             state = form_slots(moments, decision, state, sample.total, axes)
         evidence = None

@@ -4,7 +4,7 @@ Real columns are skewed, heaped and rounded; the network itself, in one dimensio
 each of them normal (`models.mixture.margins`), and the same network then sees the dependence alone.  Where
 clusters are clear or rows are few the sample is better left as it is.  Which view is right tells the
 likelihood of every row under the fits without it, in closed form: the density is the mixture of both views
-with the weights that maximize it.  No folds, no cuts: one row changes the weights by about 1/n.
+with the weights that maximize it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from discoformer.columns.content_noise import content_noise
 from discoformer.columns.layout import Layout, MixedMethod
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
@@ -22,9 +23,8 @@ from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.mixed_views import fit_mixed
 from discoformer.models.mixture.sample import FEW, MANY
-from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.mixture.view_weights import view_weights
+from discoformer.models.mixture.unified_network import UnifiedNetwork, each_part
+from discoformer.models.mixture.weigh import blend
 from discoformer.models.network import TorchMethod
 from discoformer.scale.stream import Stream, StreamingMethod
 
@@ -71,14 +71,16 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         maps = fit_margins(self.network, context, weights)
         both = torch.stack([context, maps.normalize(context)], -3)  # (..., 2, n, d)
         share = None if weights is None else weights.unsqueeze(-2).expand(both.shape[:-1])
-        mixtures, [frames] = self.network.fit_inside(both, share)
-        plain, inner = (_one_of(mixtures, frames, context.ndim - 2, view) for view in range(2))
+        found, [frames] = self.network.fit_inside(both, share)
+        plain, inner = (_one_of(found, frames, context.ndim - 2, view) for view in range(2))
         return _weighed(
             plain, inner, maps, At(both[..., 0, :, :], both[..., 1, :, :], _all(context)), weights
         )
 
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
-        """Fit to rows with categories, circles or gaps."""
+        """Fit to rows with categories, circles or gaps; of more than `MANY`, `FEW` decide."""
+        if len(points) > MANY:
+            points, weights = _some(points, weights), None
         return fit_mixed(self.network, points, weights, layout, margins=True)
 
     @torch.no_grad()
@@ -95,11 +97,11 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         return _weighed(plain, self.network._fit(at.inside, weights), maps, at, weights)
 
 
-def _one_of(mixtures: StudentMixture, frames: Frame, axis: int, view: int) -> Density:
+def _one_of(found: Blend, frames: Frame, axis: int, view: int) -> Density:
     def select(tensor: Tensor) -> Tensor:
         return tensor.select(axis, view)
 
-    return push(mixtures.map(select), [frames.map(select)])
+    return push(each_part(found, select), [frames.map(select)])
 
 
 def _few(context: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
@@ -107,6 +109,13 @@ def _few(context: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
     inside = FRAMES["whiten"].fit(context, weights).normalize(context.detach())
     index = evenly_by_radius(inside, weights, FEW)
     return context.take_along_dim(index.unsqueeze(-1), -2), None
+
+
+def _some(points: Tensor, weights: Tensor | None) -> Tensor:
+    """`FEW` rows (n, d) by chance, which follows from their content: a row is as likely as it counts."""
+    chance = content_noise(points, 1).squeeze(-1)
+    keys = -chance.log() if weights is None else -chance.log() / weights
+    return points[keys.argsort()[:FEW]]
 
 
 def _all(points: Tensor) -> Tensor:
@@ -117,5 +126,4 @@ def _all(points: Tensor) -> Tensor:
 def _weighed(plain: Density, inner: Density, maps: ColumnMaps, at: At, weights: Tensor | None) -> Blend:
     """The mixture of two views with the weights that leave-one-out likelihood gives them."""
     normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
-    left_out = torch.stack([plain.left_out(at.outside, weights), normal], -1)
-    return Blend((plain, push(inner, [maps])), view_weights(left_out, weights).log())
+    return blend((plain, push(inner, [maps])), (plain.left_out(at.outside, weights), normal), weights)

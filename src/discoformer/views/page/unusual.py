@@ -78,7 +78,7 @@ class Unusual:
     rows : at most thirty of them
     limit : of the excess, beyond which a cell looks like an error
     errors : number of rows beyond it, in all of the table
-    tails : columns with so many rows beyond that it is a long tail
+    tails : columns with so many rows beyond the limit that they have a long tail
     levels : quantiles of the log density at draws of the model, or None
     """
 

@@ -1,0 +1,79 @@
+"""Where pictures are drawn: on a figure of their own, or on axes that the caller has made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discoformer.core.checks import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Panels", "figure_of"]
+
+
+class Panels:
+    """Makes the panels of one picture.
+
+    Parameters
+    ----------
+    ax : where to draw; a picture of several panels fills the place of ``ax``.  None: a new figure
+    shown : whether a new figure belongs to pyplot, so that notebooks and `plt.show` see it.  A picture that
+        only goes to a file touches neither windows nor global state
+
+    Examples
+    --------
+    >>> Panels(None, shown=False).grid((4, 3), 2, 2).shape
+    (2, 2)
+    """
+
+    def __init__(self, ax: Axes | None, *, shown: bool) -> None:
+        self.ax = ax
+        self.shown = shown
+
+    def one(self, size: tuple[float, float]) -> Axes:
+        """A single panel; ``size`` is that of a new figure, in inches."""
+        axes: Axes = self.grid(size, 1, 1)[0, 0]
+        return axes
+
+    def grid(
+        self, size: tuple[float, float], rows: int, columns: int, *, sharex: Any = False, **ratios: Any
+    ) -> NDArray[np.object_]:
+        """Panels (rows, columns); ``ratios`` are matplotlib's ``height_ratios`` and ``width_ratios``."""
+        if self.ax is None:
+            figure = self._new_figure(size)
+            return figure.subplots(rows, columns, sharex=sharex, squeeze=False, gridspec_kw=ratios)
+        if rows == columns == 1:
+            return np.array([[self.ax]])
+        place = self.ax.get_subplotspec()
+        if place is None:
+            raise DataError(
+                "ax has no place in a grid, and this picture has several panels: use plt.subplots"
+            )
+        self.ax.set_axis_off()
+        return place.subgridspec(rows, columns, **ratios).subplots(sharex=sharex, squeeze=False)
+
+    def _new_figure(self, size: tuple[float, float]) -> Figure:
+        if self.shown:
+            from matplotlib import pyplot
+
+            return pyplot.figure(figsize=size, layout="constrained")
+        from matplotlib.figure import Figure
+
+        return Figure(figsize=size, layout="constrained")
+
+
+def figure_of(axes: Axes) -> Figure:
+    """The whole figure that some axes are on, also if they are on a part of it.
+
+    >>> panel = Panels(None, shown=False).one((4, 3))
+    >>> figure_of(panel) is panel.figure
+    True
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure

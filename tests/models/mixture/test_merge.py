@@ -1,0 +1,49 @@
+"""Merging keeps what the sample says, commutes with maps of the data, and rests on what it says it does."""
+
+import torch
+from helpers import F64, gmm_sample, mixture_network
+
+from discoformer.models.mixture.merge import merge, settle
+from discoformer.models.mixture.sample import InMemory
+from discoformer.models.mixture.student import StudentMixture
+
+
+def test_one_cluster_is_one_slot_with_its_moments() -> None:
+    x = torch.randn(3, 2000, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    network = mixture_network()
+    merged = merge(InMemory(x), network.core.encode(x, slots=6), None)
+    alive = merged.log_weight > -40
+    assert bool((alive.sum(-1) <= 3).all())
+    mean = (merged.log_weight.exp().unsqueeze(-1) * merged.mean).sum(1)
+    torch.testing.assert_close(mean, x.mean(1), rtol=0, atol=0.05)
+
+
+def test_a_step_on_gaussian_slots_is_that_of_scikit_learn() -> None:
+    from sklearn.mixture import GaussianMixture
+
+    x = torch.cat([gmm_sample(150, 2), gmm_sample(150, 2, seed=5) + 8])
+    start = GaussianMixture(2, max_iter=200, tol=1e-12, reg_covar=0, random_state=0).fit(x.numpy())
+    means, scales = torch.from_numpy(start.means_), torch.from_numpy(start.covariances_)
+    mixture = StudentMixture(
+        torch.from_numpy(start.weights_).log(), means, scales, torch.full((2,), 1e9, dtype=F64)
+    ).map(lambda tensor: tensor.unsqueeze(0))
+    found = settle(InMemory(x.unsqueeze(0)), mixture, None, 1)
+    torch.testing.assert_close(found.mean[0], means, rtol=1e-5, atol=1e-5)
+    weights = torch.from_numpy(start.weights_)
+    torch.testing.assert_close(found.log_weight[0].exp(), weights, rtol=1e-6, atol=1e-6)
+    assert found.evidence is not None
+    torch.testing.assert_close(found.evidence.count.sum(), torch.tensor(300.0, dtype=F64))
+
+
+def test_a_batch_is_its_samples_and_rotations_are_followed() -> None:
+    network = mixture_network()
+    x = torch.stack([gmm_sample(200, 2, seed) for seed in range(3)])
+    x = network.frame.fit(x).normalize(x)
+    both = merge(InMemory(x), network.core.encode(x), None)
+    turn = torch.linalg.qr(torch.randn(2, 2, generator=torch.Generator().manual_seed(1), dtype=F64))[0]
+    for k in range(3):
+        alone = merge(InMemory(x[k : k + 1]), network.core.encode(x[k : k + 1]), None)
+        own = both.map(lambda tensor, k=k: tensor[k : k + 1])
+        torch.testing.assert_close(own.log_density(x[k : k + 1]), alone.log_density(x[k : k + 1]))
+        turned = merge(InMemory(x[k : k + 1] @ turn), network.core.encode(x[k : k + 1] @ turn), None)
+        torch.testing.assert_close(turned.log_density(x[k : k + 1] @ turn), alone.log_density(x[k : k + 1]))
