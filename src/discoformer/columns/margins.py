@@ -59,23 +59,38 @@ class NormalScores(ColumnMap):
         """By Newton steps kept inside a bracket: the same quantile of every component holds that of all."""
         ends = self.mean + self.scale * self._back(u.unsqueeze(-1))
         low, high = ends.amin(-1), ends.amax(-1)
-        x, done = 0.5 * (low + high), u.isnan()
-        exact = 4 * torch.finfo(x.dtype).eps
+        x = 0.5 * (low + high)
         for _ in range(_ROUNDS):
-            value = self.forward(x)
-            below = value < u
-            low, high = torch.where(below, x, low), torch.where(below, high, x)
-            slope = self.log_derivative(x, value)[0].exp()
-            step = x - (value - u) / slope
-            # An end of the bracket is inside: from there, where Newton has arrived, bisection leads away
-            inside = (step >= low) & (step <= high) & slope.isfinite()
-            new = torch.where(inside, step, 0.5 * (low + high))
-            # as near as x can be told, or u where x hangs on its rounding
-            done = done | ((new - x).abs() <= exact * x.abs()) | ((value - u).abs() <= exact * (1 + u.abs()))
-            x = new
-            if bool(done.all()):
+            x, low, high, met = self._step(u, x, low, high)
+            if bool(met.all()):
                 break
+            if self.mean.ndim == 1 and 2 * int(met.sum()) > met.numel():  # a heap takes many: go on with few
+                return x.masked_scatter(~met, self._finish(u[~met], x[~met], low[~met], high[~met]))
         return x
+
+    def _finish(self, u: Tensor, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """`inverse` for points (k,) that are on their way."""
+        place, found = torch.arange(len(u), device=u.device), x.clone()
+        for _ in range(_ROUNDS):
+            x, low, high, met = self._step(u, x, low, high)
+            found[place] = x
+            place, u, x, low, high = (part[~met] for part in (place, u, x, low, high))
+            if not len(place):
+                break
+        return found
+
+    def _step(self, u: Tensor, x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The next places, their brackets, and which need no further step."""
+        value = self.forward(x)
+        below = value < u
+        low, high = torch.where(below, x, low), torch.where(below, high, x)
+        step = x - (value - u) / self.log_derivative(x, value)[0].exp()
+        inside = (step > low) & (step < high) & step.isfinite()
+        new = torch.where(inside, step, 0.5 * (low + high))
+        eps = torch.finfo(x.dtype).eps
+        met = (value - u).abs() <= 4 * eps * (1 + u.abs())  # what is left is rounding
+        met |= (new - x).abs() <= 4 * eps * x.abs()
+        return torch.where(met, x, new), low, high, met
 
     def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
         z, slope, bend = self._standard(x)

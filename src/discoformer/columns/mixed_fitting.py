@@ -62,7 +62,9 @@ def fit_table(
     if layout.plain and not bool(inside.isnan().any()):
         return push(method._fit(inside, weights), transforms)
     if not isinstance(method, MixedMethod):
-        raise DataError("categories, gaps and circular columns need a mixture network such as 'default'")
+        raise DataError(
+            "categories, gaps and circular columns need a mixture network such as 'default', with axes"
+        )
     return push(method.fit_mixed(inside, weights, layout), transforms)
 
 

@@ -232,10 +232,10 @@ class MixedMixture(Density):
         if not others:
             return self
         students = [part.student for part in (self, *others)]
-        parts = {name: torch.cat([getattr(s, name) for s in students], axis) for name in _PARTS}
+        weight, mean, scale, nu = (torch.cat([getattr(s, name) for s in students], axis) for name in _PARTS)
         columns = zip(self.tables, *(other.tables for other in others), strict=True)
         tables = tuple(torch.cat(tables, axis) for tables in columns)
-        return MixedMixture(StudentMixture(**parts), tables, self.periods)
+        return MixedMixture(StudentMixture(weight, mean, scale, nu), tables, self.periods)
 
     def cdf(self, queries: Any) -> Tensor:
         self._check_ordered("the distribution function")
