@@ -9,7 +9,6 @@ from discoformer.baselines.kde import KDE
 from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.impute import impute
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
-from discoformer.columns.mixed_fitting import dequantize
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, as_density
 from discoformer.core.transforms import SupportWarning
@@ -147,14 +146,6 @@ def test_a_table_of_categories_alone() -> None:
     share = torch.stack([(table == cell).all(-1).double().mean() for cell in cells])
     torch.testing.assert_close(probability, share, rtol=0, atol=0.05)
     assert float(impute(density, torch.tensor([[2.0, torch.nan]], dtype=F64), kinds)[0, 1]) == 2.0
-
-
-def test_bins_are_filled_and_order_does_not_matter() -> None:
-    counts = torch.tensor([[0.0, 1.0]] * 8 + [[3.0, 1.0]] * 2, dtype=F64)
-    kinds = [ColumnKind(step=1.0)] * 2
-    spread = dequantize(counts, None, kinds)
-    assert float((spread - counts).abs().max()) < 0.5 and len(spread.unique(dim=0)) == 10
-    torch.testing.assert_close(dequantize(counts.flip(0), None, kinds).sort(0).values, spread.sort(0).values)
 
 
 def test_what_cannot_be_fitted_is_said() -> None:
