@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from discoformer.columns.kinds import ColumnKind
-from discoformer.columns.mixed_fitting import dequantize
+from discoformer.columns.lattice import dequantize
 from discoformer.columns.schema import infer_schema
 from discoformer.columns.schema_convert import to_numbers
 

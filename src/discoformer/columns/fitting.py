@@ -67,13 +67,13 @@ class FitRecipe(Method):
         """Fit to a sample (..., n, d); one table (n, d) may have gaps, NaN, and columns of every kind."""
         kinds = self.kinds
         points = to_tensor(context, "context")
+        if kinds is not None and len(kinds) != points.shape[-1]:
+            raise DataError(f"{len(kinds)} kinds for {points.shape[-1]} column(s): give one each")
         whole = points.ndim != 2 or not bool(points.isnan().any())
         if whole and (kinds is None or set(kinds) == {CONTINUOUS}):
             return super().fit(points, weights)
         rows, columns = points.shape
         kinds = [CONTINUOUS] * columns if kinds is None else kinds
-        if len(kinds) != columns:
-            raise DataError(f"{len(kinds)} kinds for {columns} column(s): give one each")
         check_context(torch.where(points.isnan(), 0.0, points))
         share = check_weights(weights, points)
         if share is not None:  # rows without weight are not there

@@ -19,7 +19,7 @@ from discoformer.core.fields import Density
 
 __all__ = ["impute"]
 
-_DRAWS = 16  # of the mean; a power of two, as the even spread asks for
+_DRAWS = 32  # of the mean; a power of two, as the even spread asks for
 _CHUNK = 1024  # rows at a time
 
 

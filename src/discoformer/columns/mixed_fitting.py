@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.bounds import FREE, Bound, fit_maps
-from discoformer.columns.content_noise import content_noise, spread_in_bins
 from discoformer.columns.kinds import ColumnKind
+from discoformer.columns.lattice import dequantize
 from discoformer.columns.layout import Layout, MixedMethod
 from discoformer.columns.split import SplitColumns, fit_split
 from discoformer.columns.support import divide
@@ -29,7 +29,7 @@ from discoformer.core.transforms import (
     Transform,
 )
 
-__all__ = ["dequantize", "fit_table"]
+__all__ = ["fit_table"]
 
 
 def fit_table(
@@ -62,32 +62,10 @@ def fit_table(
     if layout.plain and not bool(inside.isnan().any()):
         return push(method._fit(inside, weights), transforms)
     if not isinstance(method, MixedMethod):
-        raise DataError("categories, gaps and circular columns need a mixture network such as 'default'")
+        raise DataError(
+            "categories, gaps and circular columns need a mixture network such as 'default', with axes"
+        )
     return push(method.fit_mixed(inside, weights, layout), transforms)
-
-
-def dequantize(points: Tensor, weights: Tensor | None, kinds: Sequence[ColumnKind]) -> Tensor:
-    """Points (n, d) with those on a lattice spread evenly over their bins.
-
-    Where in its bin a value goes depends on what its row says, not on where it stands.
-
-    >>> counts = torch.tensor([[2.0], [2.0], [5.0]], dtype=torch.float64)
-    >>> dequantize(counts, None, [ColumnKind(step=1.0)]).sort(0).values.flatten().tolist()
-    [1.75, 2.25, 5.0]
-    """
-    lattices = [j for j, kind in enumerate(kinds) if kind.step]
-    if not lattices:
-        return points
-    content = points if weights is None else torch.cat([points, weights.unsqueeze(-1)], -1)
-    noise = content_noise(content, len(lattices))
-    spread = points.clone()
-    for k, j in enumerate(lattices):
-        x = points[:, j]
-        atoms = torch.tensor(kinds[j].atoms, dtype=x.dtype, device=x.device)
-        there = ~x.isnan() & ~torch.isin(x, atoms)
-        offset = spread_in_bins(x[there], noise[there, k]) - 0.5
-        spread[there, j] = x[there] + kinds[j].step * offset.to(x)
-    return spread
 
 
 def _without_empty_rows(points: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor | None]:

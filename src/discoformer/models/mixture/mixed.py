@@ -89,7 +89,11 @@ class MixedMixture(Density):
             rows = queries.expand(*batch, *queries.shape[-2:])
             return Estimate(*self._each(rows, lambda one, row: one._estimate(row)))
         points, codes = queries[..., : self.numbers].to(self.log_weight), self._codes(queries)
-        beside = log_share(self.tables, codes) if self.tables else None
+        beside, impossible = None, torch.zeros((), dtype=torch.bool, device=points.device)
+        if self.tables:
+            beside = log_share(self.tables, codes)
+            impossible = beside.isneginf().all(-2)
+            beside = torch.where(impossible.unsqueeze(-2), 0.0, beside)
         if not bool(points.isnan().any()):
             log_density, score = self._read(points, beside)
         else:
@@ -104,8 +108,8 @@ class MixedMixture(Density):
                 log_density = log_density.index_put((rows,), found.log_density)
                 score = score.index_put((rows.unsqueeze(-1), place), found.score)
             log_density, score = log_density.reshape(points.shape[:-1]), score.reshape(points.shape)
-        impossible = log_density.isneginf().unsqueeze(-1)
-        score = torch.where(impossible, 0.0, score)
+        log_density = torch.where(impossible, -torch.inf, log_density)
+        score = torch.where(impossible.unsqueeze(-1), 0.0, score)
         nothing = torch.zeros_like(codes, dtype=score.dtype).expand(*score.shape[:-1], -1)
         return Estimate(log_density, torch.cat([score, nothing], -1))
 
@@ -228,10 +232,10 @@ class MixedMixture(Density):
         if not others:
             return self
         students = [part.student for part in (self, *others)]
-        parts = {name: torch.cat([getattr(s, name) for s in students], axis) for name in _PARTS}
+        weight, mean, scale, nu = (torch.cat([getattr(s, name) for s in students], axis) for name in _PARTS)
         columns = zip(self.tables, *(other.tables for other in others), strict=True)
         tables = tuple(torch.cat(tables, axis) for tables in columns)
-        return MixedMixture(StudentMixture(**parts), tables, self.periods)
+        return MixedMixture(StudentMixture(weight, mean, scale, nu), tables, self.periods)
 
     def cdf(self, queries: Any) -> Tensor:
         self._check_ordered("the distribution function")

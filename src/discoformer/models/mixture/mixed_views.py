@@ -14,7 +14,6 @@ from torch import Tensor
 from discoformer.columns.content_noise import content_noise
 from discoformer.columns.layout import Layout
 from discoformer.columns.scaling import Scaling, fit_scaling
-from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import ColumnMap, ColumnMaps
@@ -26,7 +25,7 @@ from discoformer.models.mixture.mixed_em import Rows, e_step, first_guess, settl
 from discoformer.models.mixture.sample import FEW, MANY, InMemory
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.mixture.view_weights import view_weights
+from discoformer.models.mixture.weigh import blend
 
 __all__ = ["fit_mixed"]
 
@@ -56,8 +55,7 @@ def fit_mixed(
     if margins and any(not period for period in periods):
         maps = _normal_margins(network, inside, weights, periods)
         views += [push(found, [scaling, maps]) for found in look(maps.normalize(inside))]
-    left_out = torch.stack([view.left_out(points, weights) for view in views], -1)
-    return Blend(tuple(views), view_weights(left_out, weights).log())
+    return blend(views, [view.left_out(points, weights) for view in views], weights)
 
 
 def _few(points: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
@@ -103,7 +101,8 @@ class _Looking:
         often = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
         rows = Rows(points, to_codes(inside[:, numbers:]), self.levels, often)
         part = float((~inside.isnan()).double().mean())  # filled rows count less
-        noise = content_noise(inside, 1 + inside.shape[-1] + config.category_columns).to(inside)
+        coarse = inside.float()  # what a permutation of the sums changes must not change the noise
+        noise = content_noise(coarse, 1 + inside.shape[-1] + config.category_columns).to(inside)
         sights = [None] * bool(numbers) + [config.category_columns] * any(n > 1 for n in self.levels)
         student, tables = first_guess(rows)
         found: list[MixedMixture] = []

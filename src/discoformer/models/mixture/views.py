@@ -12,7 +12,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from discoformer.columns.content_noise import content_noise
 from discoformer.columns.layout import Layout, MixedMethod
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
@@ -86,8 +85,6 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
 
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
         """Fit to rows with categories, circles or gaps; of more than `MANY`, `FEW` decide."""
-        if len(points) > MANY:
-            points, weights = _some(points, weights), None
         return fit_mixed(self.network, points, weights, layout, margins=True)
 
     @torch.no_grad()
@@ -116,13 +113,6 @@ def _few(context: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
     inside = FRAMES["whiten"].fit(context, weights).normalize(context.detach())
     index = evenly_by_radius(inside, weights, FEW)
     return context.take_along_dim(index.unsqueeze(-1), -2), None
-
-
-def _some(points: Tensor, weights: Tensor | None) -> Tensor:
-    """`FEW` rows (n, d) by chance, which follows from their content: a row is as likely as it counts."""
-    chance = content_noise(points, 1).squeeze(-1)
-    keys = -chance.log() if weights is None else -chance.log() / weights
-    return points[keys.argsort()[:FEW]]
 
 
 def _all(points: Tensor) -> Tensor:
