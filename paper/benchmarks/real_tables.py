@@ -20,6 +20,7 @@ from discoformer.columns.schema_convert import to_numbers
 __all__ = ["NAMES", "Mixed", "mixed_table", "numbers_of_table"]
 
 MOST = 1500  # rows
+FEW_VALUES = 20
 FEWEST = 10  # rows of a label: rarer ones are one label, "other"
 
 # Columns that are left out: identifiers, exact functions of others.
@@ -63,11 +64,25 @@ def _frame(name: str) -> pd.DataFrame:
         return data(name)
 
 
+def _few_values(frame: pd.DataFrame) -> list[str]:
+    """Columns of numbers with few values, most places of whose grid are empty."""
+    found = []
+    for column in infer_schema(frame):
+        if column.use == "number" and column.distinct < FEW_VALUES:
+            values = np.unique(frame[column.name].to_numpy(dtype=np.float64))
+            step = column.step or float(np.diff(values).min())
+            if 2 * len(values) < (values[-1] - values[0]) / step + 1:
+                found.append(column.name)
+    return found
+
+
 def mixed_table(name: str, seed: int = 0) -> Mixed:
     """Complete rows of a table, at most `MOST` of them at random, standardized.
 
-    Texts and truth values are categories, and all else is numbers, whose rounding is taken back by even
-    noise: every method sees the same continuous numbers, so log densities are comparable.
+    Texts and truth values are categories, and so are numbers with few values that are far between (codes,
+    middles of brackets): these have no density, and what spikes on them are worth knows no limit.  All else
+    is numbers, whose rounding is taken back by even noise: every method sees the same continuous numbers, so
+    log densities are comparable.
     """
     frame = _frame(name).drop(columns=list(_SOURCES[name])).dropna().reset_index(drop=True)
     if len(frame) > MOST:
@@ -76,7 +91,7 @@ def mixed_table(name: str, seed: int = 0) -> Mixed:
         if frame[column].dtype.kind not in "iufM":
             counts = frame[column].map(frame[column].value_counts())
             frame[column] = frame[column].astype(object).where(counts >= FEWEST, "other")
-    schema = infer_schema(frame)
+    schema = infer_schema(frame, dict.fromkeys(_few_values(frame), "category"))
     schema = type(schema)(
         tuple(replace(c, atoms=()) for c in schema if c.kind not in ("identifier", "constant"))
     )

@@ -28,7 +28,6 @@ from discoformer.data.containers import (
     labels_of,
     refuse_columns,
     refuse_missing,
-    refuse_text,
     wrap_column,
     wrap_columns,
 )
@@ -175,12 +174,12 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Total log likelihood of the rows of X (m, d), as in scikit-learn; the gradient is `score_function`."""
+        """Total log likelihood of the rows of X (m, d); the gradient is `score_function`."""
         total = self.score_samples(X).sum()
         return float(total.detach() if isinstance(total, Tensor) else total)
 
     def score_function(self, X: Any) -> Any:
-        """Gradient of the log density (m, d) at the rows of X (m, d); a frame with their index for a frame."""
+        """Gradient of the log density (m, d) at the rows of X (m, d); a frame with the index of a frame."""
         result = self._score(X)
         if isinstance(result, Tensor) or kind_of(X) == "array":
             return result
@@ -355,7 +354,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _read_queries(self, X: Any) -> NDArray[np.float64]:
         """The columns of the density (m, D) at queries in memory."""
         if self._frame is None or labels_of(X) is None:
-            values = self._validate(X, reset=False).astype(np.float64, copy=False)
+            values = frames.validate_array(self, X, reset=False).astype(np.float64, copy=False)
             return values if values.shape[1] == self.field_.dim else values[:, self.support_]
         refuse_columns(X)
         if len(self._frame.labels) == self.n_features_in_:
@@ -405,7 +404,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             return context
         found = frames.read_frame(X, self.types, plain=not mixed)
         if found is None:
-            values = self._validate(X, reset=True)
+            values = frames.validate_array(self, X, reset=True)
             if self.types is not None and self.types != "continuous":
                 self._frame, values = frames.read_array_types(values, self.types)
         else:
@@ -413,23 +412,6 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, reset=True, skip_check_array=True)  # how many columns, and their names
         refuse_missing(values, self._names and self._labels, gaps=mixed)
         return torch.tensor(values)
-
-    def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        if type(X) is not np.ndarray:
-            refuse_columns(X)
-        try:
-            values: NDArray[Any] = validate_data(
-                self,
-                X,
-                reset=reset,
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                ensure_min_samples=2 if reset else 1,
-            )
-        except (TypeError, ValueError):
-            refuse_text(X)
-            raise
-        return values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

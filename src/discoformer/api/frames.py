@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from discoformer.columns.impute import impute
@@ -21,12 +22,20 @@ from discoformer.columns.schema_overrides import override
 from discoformer.columns.schema_rules import classify
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import as_density
-from discoformer.data.containers import kind_of, kind_of_type, labels_of, refuse_columns
+from discoformer.data.containers import kind_of, kind_of_type, labels_of, refuse_columns, refuse_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FrameColumns", "fill_gaps", "find_columns", "read_array_types", "read_frame", "read_weights"]
+__all__ = [
+    "FrameColumns",
+    "fill_gaps",
+    "find_columns",
+    "read_array_types",
+    "read_frame",
+    "read_weights",
+    "validate_array",
+]
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,25 @@ def _filled(data: Any, values: NDArray[np.float64], columns: FrameColumns | None
         if frame[label].isna().any():
             frame[label] = frame[label].where(frame[label].notna(), filled[label])
     return sys.modules["polars"].from_pandas(frame) if kind_of(data) == "polars" else frame
+
+
+def validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+    """Numbers (n, d) of an array, by scikit-learn's checks; text is refused by the name of its column."""
+    if type(X) is not np.ndarray:
+        refuse_columns(X)
+    try:
+        values: NDArray[Any] = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+    except (TypeError, ValueError):
+        refuse_text(X)
+        raise
+    return values
 
 
 def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[int]:
