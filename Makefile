@@ -4,7 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test test-slow lint docs bench clean
+MINUTES ?= 10
+
+.PHONY: run test test-slow fuzz lint docs bench clean
 
 run: $(INSTALLED)  ## the main job on a bundled data set: a table and a picture in out/
 	$(BIN)/python examples/quickstart.py
@@ -14,6 +16,10 @@ test: lint  ## lint, types, all quick tests and doctests
 
 test-slow: docs  ## only the tests marked slow, and the documentation
 	$(BIN)/python -m pytest -q -m slow
+
+fuzz: $(INSTALLED)  ## random hostile tables against the laws, for MINUTES; a short one is in `test`
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py --minutes $(MINUTES)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/data/damage_files.py 2000 $$(date +%j)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

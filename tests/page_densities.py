@@ -19,7 +19,7 @@ from discoformer.core.pushforward import Pushforward, push
 from discoformer.core.transforms import ColumnMaps, SupportWarning
 from discoformer.models.mixture.student import StudentMixture
 
-KINDS = ("plain", "wide", "bounded", "margins", "blended", "left-out", "left-out blend")
+KINDS = ("plain", "wide", "bounded", "margins", "blended", "left-out", "left-out blend", "shares")
 ROWS = 240
 
 
@@ -89,6 +89,12 @@ def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
         return margins(), x
     if kind == "blended":
         return blended(), x
+    if kind == "shares":  # of a whole: the last follows from the others, and cannot be negative
+        x = torch.cat([x[:, :2], x[:, 2:4].abs(), torch.ones(ROWS, 1).to(x)], 1).exp()
+        x = x / x.sum(1, keepdim=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SupportWarning)
+            return as_density(fit_sample(x, model, bounds=(0, None)).field), x
     wide = torch.cat([x[:, :2], 2 + 0 * x[:, :1], x[:, 2:], x[:, :1] - 2 * x[:, 4:]], 1)
     bounds = [*BOUNDS[:2], BOUNDS[0], *BOUNDS[2:], BOUNDS[0]]
     with warnings.catch_warnings():

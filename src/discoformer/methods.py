@@ -20,7 +20,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.mixture.views import Views
-from discoformer.models.registry import Card, list_models, load_model, read_card
+from discoformer.models.registry import Card, is_shipped, load_model, read_card, shipped_card
 
 __all__ = [
     "METHODS",
@@ -132,8 +132,7 @@ def _load(name: str, stamp: int) -> Resolved:
         if Path(name).exists():
             raise
         raise DataError(f"{error}; without weights: {', '.join(METHODS)}") from None
-    shipped = list_models()
-    return Resolved(network, name, shipped[name] if name in shipped else read_card(name))
+    return Resolved(network, name, shipped_card(name) if is_shipped(name) else read_card(name))
 
 
 def check_range(resolved: Resolved, rows: int, columns: int) -> None:

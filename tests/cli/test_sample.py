@@ -61,3 +61,15 @@ def test_sample_refuses_what_cannot_be_drawn(csv: Path, capsys: pytest.CaptureFi
     for arguments, message in cases:
         assert main(["sample", str(csv), "--model", "kde-scott", *arguments]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_names_that_look_like_formulas_can_be_made_harmless(tmp_path: Path, model_path: Path) -> None:
+    table = tmp_path / "in.csv"
+    table.write_text(
+        "=cmd(),b\n" + "\n".join(f"{x},{y}" for x, y in np.random.default_rng(0).normal(size=(80, 2)))
+    )
+    for command in ("sample", "estimate"):
+        for options, first in (([], "=cmd(),b"), (["--no-formulas"], "'=cmd(),b")):
+            out = tmp_path / "out.csv"
+            assert main([command, str(table), "--model", str(model_path), "--out", str(out), *options]) == 0
+            assert out.read_text().startswith(first)

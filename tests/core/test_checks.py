@@ -16,10 +16,10 @@ POINTS = torch.zeros(3, 2, dtype=torch.float64)
         (np.zeros(3), "reshape one column"),
         (np.zeros((3, 0)), "no columns"),
         ([["a", "b"]], "not an array of numbers"),
-        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "not an array of numbers"),
+        (np.array([["2020-01-01"]], dtype="datetime64[D]"), "holds dates"),
         (np.array([[1 + 2j]]), "not an array of numbers"),
         (torch.zeros(2, 2, dtype=torch.complex64), "complex"),
-        (np.ma.masked_array([[1.0, 2.0]], mask=[[True, False]]), "masked"),
+        (np.ma.masked_array([[1.0, 2.0]], mask=[[True, False]]), "row 0, column 0"),
         ([[1.0, 2.0], [3.0, np.inf]], "row 1, column 1"),
     ],
 )

@@ -1,13 +1,22 @@
 """Every file of the folder is read to the right values and kinds, or refused in one line."""
 
+import gzip
+import io
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from data.make_files import BAD, FRAME, GOOD, KINDS, to_sqlite, to_text
 
+from discoformer import DiScoFormer
+from discoformer.cli import main
 from discoformer.columns.schema import infer_schema
 from discoformer.core.checks import DataError
 from discoformer.data.files import read_queries, read_table
@@ -136,3 +145,80 @@ def test_queries_follow_the_columns_and_units_of_the_sample(tmp_path: Path) -> N
     queries = read_queries(tmp_path / "queries.csv", sample)
     assert queries.names == ("size", "day")
     assert queries.values.tolist() == [[1.5, 20485.0]]
+
+
+def test_damaged_files_are_refused_in_one_line() -> None:
+    """Two thousand of every kind, in a process of its own: damage can crash the libraries that read."""
+    program = Path(__file__).parent / "damage_files.py"
+    done = subprocess.run([sys.executable, str(program), "2000", "1"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "2000 damaged files" in done.stdout
+
+
+def _npy(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file := io.BytesIO(), header)
+    return file.getvalue() + bytes(100)
+
+
+def _nested(metadata: bytes) -> bytes:
+    """A parquet file with something else in the place of what pandas writes there."""
+    table = pa.table({"a": [1.0, 2.0, 3.0], "b": [1.0, 5.0, 3.0]}).replace_schema_metadata(
+        {"pandas": metadata}
+    )
+    pq.write_table(table, file := io.BytesIO())
+    return file.getvalue()
+
+
+def _zipped_array() -> bytes:
+    np.savez(file := io.BytesIO(), np.zeros((5, 2)))
+    return file.getvalue()
+
+
+HOSTILE = {
+    "rows.npy": _npy((10**12, 3)),
+    "columns.npy": _npy((3, 10**12)),
+    "negative.npy": _npy((-5, 3)),
+    "pickle.npy": _npy((3, 2), "|O"),
+    "nothing.npy": _npy((10**9, 3), "|V0"),
+    "bomb.csv.gz": gzip.compress(b"1,2\n" * (17 * 2**20), 9),
+    "columns.csv": (",".join(map(str, range(100_000))) + "\n").encode() * 2,
+    "deep.json": b"[" * 100_000,
+    "deep.jsonl": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "metadata.parquet": _nested(b"[" * 200_000),
+    "index.parquet": _nested(b'{"index_columns": ["\\u001b[31m"], "columns": [{"name": null}]}'),
+}
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "loop.csv", "loop.npy", "loop.parquet", "pipe.csv"])
+def test_hostile_files_end_in_one_line_and_code_2(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    if name.startswith("loop"):
+        path.symlink_to(path)
+    elif name.startswith("pipe"):
+        os.mkfifo(path)
+    else:
+        path.write_bytes(HOSTILE[name])
+    for command in (["describe", str(path)], ["estimate", str(path), "--out", str(tmp_path / "out.csv")]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"discoformer: error: {path}")
+        assert said.strip().isprintable()
+        assert len(said) < 1100
+    if path.suffix in (".npy", ".parquet") and name != "metadata.parquet" and name != "index.parquet":
+        with pytest.raises(DataError, match=name):
+            DiScoFormer(model="mixture").fit(path)
+
+
+def test_an_archive_named_as_an_array_is_not_streamed(tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(_zipped_array())
+    with pytest.raises(DataError, match=r"x.npy: not an npy file"):
+        DiScoFormer(model="mixture").fit(tmp_path / "x.npy")
+
+
+def test_a_file_that_is_refused_does_not_abort_the_process(tmp_path: Path) -> None:
+    (tmp_path / "index.parquet").write_bytes(HOSTILE["index.parquet"])
+    command = [sys.executable, "-m", "discoformer", "describe", str(tmp_path / "index.parquet")]
+    assert subprocess.run(command, capture_output=True).returncode == 2

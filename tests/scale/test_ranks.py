@@ -12,7 +12,7 @@ from discoformer.core.frames import FRAMES
 from discoformer.models.mixture.landmarks import even_ranks
 from discoformer.scale import ranks
 from discoformer.scale.opening import open_source
-from discoformer.scale.ranks import rows_at_ranks, square_radius
+from discoformer.scale.ranks import generic_direction, rows_at_ranks, square_radius
 from discoformer.scale.source import ArraySource
 from discoformer.scale.stream import Stream
 
@@ -35,7 +35,7 @@ def test_ties_and_repeated_rows(few: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(ranks, "_FEW", few)
     x = torch.from_numpy(np.random.default_rng(0).integers(-2, 3, size=(3000, 2)).astype(float))
     frame = FRAMES["identity"].fit(x)
-    order = np.lexsort((x[:, 1], x[:, 0], square_radius(x, frame)))
+    order = np.lexsort((x @ generic_direction(2), square_radius(x, frame)))
     asked = even_ranks(3000, 128)
     for rows in (x, x[torch.randperm(3000)]):
         found = rows_at_ranks(ArraySource(rows.numpy(), step=170), frame, asked)

@@ -21,13 +21,14 @@ import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.columns.schema import Schema
-from discoformer.core.checks import DataError, check_points, check_weights
+from discoformer.core.checks import DataError, check_points, check_weights, show_cell
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
     labels_of,
     refuse_columns,
     refuse_missing,
+    refuse_other_labels,
     wrap_column,
     wrap_columns,
 )
@@ -39,6 +40,7 @@ from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
 
+_FORMAT = 1  # of pickles: raised when what they hold changes
 _DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
 
 
@@ -134,15 +136,24 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
+            A fit that fails leaves the estimator as it was before.
         """
-        plain = self.bounds is None and sample_weight is None
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, sample_weight)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit(self, X: Any, sample_weight: Any) -> Self:
+        bare = self.bounds is None and sample_weight is None
         if is_remote(X) and not isinstance(X, np.memmap):
-            if not plain:
+            if not bare:
                 raise DataError("bounds and sample weights need the sample in memory: load it first")
             return self._fit_source(X)
         if (
             isinstance(X, np.memmap)
-            and plain
+            and bare
             and isinstance(choose(self.model, self.axes).method, StreamingMethod)
         ):
             return self._fit_source(X)
@@ -153,7 +164,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             self.model,
             weights=frames.read_weights(sample_weight),
             bounds=self.bounds,
-            names=self._names if schema is None else [str(column.name) for column in schema.used],
+            names=self._names if schema is None else [column.name for column in schema.used],
             kinds=None if schema is None else schema.kinds,
             own_bounds=None if schema is None else schema.bounds,
             axes=self.axes,
@@ -302,6 +313,19 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
         return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], self._bounds)
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_format": _FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        found = state.pop("_format", None)
+        if found != _FORMAT:
+            raise DataError(
+                f"this estimator was pickled in format {show_cell(found)}, here it is {_FORMAT}: "
+                "load it with the version that wrote it, or fit it again"
+            )
+        super().__setstate__(state)
+
     @property
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
@@ -358,6 +382,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             return values if values.shape[1] == self.field_.dim else values[:, self.support_]
         refuse_columns(X)
         if len(self._frame.labels) == self.n_features_in_:
+            refuse_other_labels(X, self._frame.labels)
             validate_data(self, X, reset=False, skip_check_array=True)  # in scikit-learn's words
         return self._frame.numbers(X)
 

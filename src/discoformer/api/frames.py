@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from discoformer.columns.schema_convert import from_numbers, number_column, to_n
 from discoformer.columns.schema_overrides import override
 from discoformer.columns.schema_rules import classify
 from discoformer.core.checks import DataError, show_cell
+from discoformer.core.checks import plain as without_masks
 from discoformer.core.fields import as_density
 from discoformer.data.containers import kind_of, kind_of_type, labels_of, refuse_columns, refuse_text
 
@@ -177,6 +179,7 @@ def validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """Numbers (n, d) of an array, by scikit-learn's checks; text is refused by the name of its column."""
     if type(X) is not np.ndarray:
         refuse_columns(X)
+    X = without_masks(X)
     try:
         values: NDArray[Any] = validate_data(
             estimator,
@@ -189,7 +192,7 @@ def validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     except (TypeError, ValueError):
         refuse_text(X)
         raise
-    return values
+    return np.ascontiguousarray(values)  # torch knows no negative strides
 
 
 def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[int]:
@@ -198,10 +201,14 @@ def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[in
     >>> find_columns("b", ["a", "b"], named=True), find_columns([1, "a"], ["a", "b"], named=True)
     ([1], [1, 0])
     """
-    asked = [columns] if isinstance(columns, str | int | np.integer) else list(columns)
     names = list(labels) if named else []
+    one = isinstance(columns, str | int | np.integer) or (isinstance(columns, tuple) and columns in names)
+    asked = [columns] if one else list(columns)
+    numbered = not any(isinstance(label, Integral) for label in names)  # else a number is a label
     unknown = [
-        c for c in asked if c not in names and (isinstance(c, bool) or not isinstance(c, int | np.integer))
+        c
+        for c in asked
+        if c not in names and (isinstance(c, bool) or not (numbered and isinstance(c, Integral)))
     ]
     if unknown:
         raise DataError(f"no column {unknown[0]!r}: the sample has {', '.join(map(repr, labels))}")
@@ -217,7 +224,7 @@ def read_weights(weights: Any) -> Any:
     """Sample weights (n,) as an array, or a tensor as it is."""
     if weights is None or isinstance(weights, Tensor):
         return weights
-    values = np.asarray(weights, dtype=np.float64)
+    values = np.asarray(without_masks(weights, "sample_weight"), dtype=np.float64)
     if values.ndim != 1:
         raise DataError(f"sample weights have shape {values.shape}, expected one per row")
     return values

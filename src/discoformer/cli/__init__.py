@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = plugins[name].load() if name in plugins else import_module(home)
     args = command.make_parser(name).parse_args(arguments)
 
-    from discoformer.core.checks import DataError
+    from discoformer.core.checks import DataError, printable
 
     try:
         with warnings.catch_warnings():
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (DataError, OSError) as error:
-        print(f"discoformer: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"discoformer: error: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -81,7 +81,9 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"discoformer: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    from discoformer.core.checks import printable
+
+    print(f"discoformer: warning: {printable(str(message))}", file=sys.stderr)
 
 
 def _make_parser(plugins: Mapping[str, EntryPoint]) -> argparse.ArgumentParser:

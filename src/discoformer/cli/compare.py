@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,12 +31,13 @@ from discoformer.columns.bounds import FREE, fill_bounds, fit_maps, parse_bounds
 from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.schema import infer_schema
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import Method
 from discoformer.core.files import check_folder, replacing
 from discoformer.core.progress import track
 from discoformer.data.datasets import REAL, real_dataset
 from discoformer.data.files import Table, few_values
+from discoformer.data.table import all_names
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood, score_error
 from discoformer.evaluation.known_truth import Dataset, gmm_dataset
 from discoformer.methods import PEERS, Resolved, describe_methods, resolve, takes_kinds
@@ -133,7 +135,7 @@ def run(args: argparse.Namespace) -> None:
         if args.out.suffix.lower() != ".csv":
             raise DataError(f"{args.out}: the table is written as .csv, give such a name to --out")
         check_folder(args.out)
-        if args.out.resolve() in [Path(name).resolve() for name in args.data]:
+        if os.path.realpath(args.out) in map(os.path.realpath, args.data):
             raise DataError(f"{args.out}: is an input file, give another name to --out")
     names = list(dict.fromkeys([*args.model, *(["flow"] if args.flow else [])]))
     methods = {name: resolve(name).method for name in names}
@@ -207,7 +209,7 @@ def _read_real(name: str, columns: Sequence[str] | None) -> Table:
     if columns:
         unknown = [column for column in columns if column not in table.names]
         if unknown:
-            raise DataError(f"{name}: no column {unknown[0]!r}, it has {', '.join(table.names)}")
+            raise DataError(f"{name}: no column {show_cell(unknown[0])}, it has {all_names(table.names)}")
         kept = [table.names.index(column) for column in columns]
         table = Table(table.values[:, kept], tuple(columns))
     return table

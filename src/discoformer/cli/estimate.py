@@ -18,12 +18,20 @@ from discoformer.api.answers import answers
 from discoformer.api.fitting import Fitted, fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
-from discoformer.cli.options import add_fit, add_input, fit_table, kinds_text, read_input, refuse_input
+from discoformer.cli.options import (
+    add_fit,
+    add_input,
+    add_output,
+    fit_table,
+    kinds_text,
+    read_input,
+    refuse_input,
+)
 from discoformer.cli.parser import command_parser
 from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, why
 from discoformer.columns.schema import Schema, infer_schema
 from discoformer.columns.support import dropped_by_survey
-from discoformer.core.checks import DataError, check_weights
+from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density
 from discoformer.data.batches import Batches, open_batches
 from discoformer.data.files import (
@@ -38,7 +46,7 @@ from discoformer.data.files import (
 from discoformer.data.numeric import used_schema
 from discoformer.data.peek import columns_to_stream
 from discoformer.data.style import style_of
-from discoformer.data.writer import output_writer
+from discoformer.data.writer import neutral, output_writer
 from discoformer.methods import resolve, takes_kinds
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import ArraySource, Source
@@ -81,12 +89,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--queries", metavar="Q", type=Path, help="points to answer at (default: FILE itself)"
     )
-    parser.add_argument(
-        "--out",
-        metavar="OUT",
-        type=Path,
-        help="write the answers: csv, tsv, npy or parquet; - for standard output",
-    )
+    add_output(parser, "the answers")
     add_fit(parser)
     parser.set_defaults(model=None)  # to tell "default" from nothing asked for
     parser.add_argument(
@@ -119,7 +122,9 @@ def run(args: argparse.Namespace) -> None:
         if args.out:
             frames = job.frames(CHUNK)
             style = style_of(None if job.table is None else job.table.raw, args.out.suffix.lower())
-            write = moves.enter_context(output_writer(args.out, job.names, job.queries.rows or 0, style))
+            style = replace(style, neutral=args.no_formulas)
+            names = neutral(job.names) if args.no_formulas else job.names
+            write = moves.enter_context(output_writer(args.out, names, job.queries.rows or 0, style))
         for chunk, (log_density, score) in answers(job.field, job.queries):
             values, found = chunk.numpy(), log_density.numpy()
             part = slice(summary.count, summary.count + len(values))
@@ -300,7 +305,8 @@ def _with_answers(columns: Sequence[str], scored: Sequence[str]) -> tuple[str, .
     taken = [name for name in columns if names.count(name) > 1]
     if taken:
         raise DataError(
-            f"column {taken[0]!r} has a name the output uses: rename it or leave it out with --columns"
+            f"column {show_cell(taken[0])} has a name the output uses: rename it, "
+            "or leave it out with --columns"
         )
     return names
 

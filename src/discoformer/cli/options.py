@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -129,6 +130,21 @@ def add_fit(parser: argparse.ArgumentParser, *, model: bool = True) -> None:
     )
 
 
+def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+    """--out and --no-formulas."""
+    parser.add_argument(
+        "--out",
+        metavar="OUT",
+        type=Path,
+        help=f"write {what}: csv, tsv, npy or parquet; - for standard output",
+    )
+    parser.add_argument(
+        "--no-formulas",
+        action="store_true",
+        help="an apostrophe before column names that a spreadsheet would take for formulas",
+    )
+
+
 def name_list(text: str) -> list[str]:
     """Names from a list with commas.
 
@@ -202,7 +218,7 @@ def read_input(
 
 def refuse_input(out: Path, files: Sequence[Path]) -> None:
     """Raise `DataError` if the output would replace an input; standard output replaces nothing."""
-    if str(out) != "-" and out.resolve() in [path.resolve() for path in expand_paths(files)]:
+    if str(out) != "-" and os.path.realpath(out) in map(os.path.realpath, expand_paths(files)):
         raise DataError(f"{out}: is an input file, give another name to --out")
 
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.cli.options import add_fit, add_input, fit_table, read_input, refuse_input, seed_number
+from discoformer.cli.options import (
+    add_fit,
+    add_input,
+    add_output,
+    fit_table,
+    read_input,
+    refuse_input,
+    seed_number,
+)
 from discoformer.cli.parser import command_parser
 from discoformer.columns.schema_convert import from_numbers
 from discoformer.core.checks import DataError
@@ -21,7 +29,7 @@ from discoformer.core.progress import track
 from discoformer.data.files import check_output
 from discoformer.data.style import style_of
 from discoformer.data.table import Table
-from discoformer.data.writer import output_writer
+from discoformer.data.writer import neutral, output_writer
 from discoformer.views.terminal import cell_text, json_cell, print_table
 
 __all__ = ["make_parser", "run"]
@@ -44,9 +52,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     )
     add_input(parser)
     parser.add_argument("-n", "--rows", metavar="N", type=int, default=1000, help="how many (default: 1000)")
-    parser.add_argument(
-        "--out", metavar="OUT", type=Path, help="write them: csv, tsv, npy or parquet; - for standard output"
-    )
+    add_output(parser, "them")
     parser.add_argument(
         "--seed", type=seed_number, default=0, help="the same seed gives the same rows (default: 0)"
     )
@@ -65,8 +71,9 @@ def run(args: argparse.Namespace) -> None:
     draw = as_density(fit_table(context, args.model, args.bounds).field).sample
     names = _names(context)
     if args.out:
-        style = style_of(context.raw, args.out.suffix.lower())
-        with output_writer(args.out, names, args.rows, style) as write:
+        style = replace(style_of(context.raw, args.out.suffix.lower()), neutral=args.no_formulas)
+        written = neutral(names) if args.no_formulas else names
+        with output_writer(args.out, written, args.rows, style) as write:
             for piece in _pieces(draw, args.rows, args.seed):
                 write(_rows(context, piece))
     if args.json:

@@ -98,7 +98,10 @@ def fit_maps(
         if (low, high) == FREE:
             continue
         x = points[..., column].detach()
-        _check_inside(x, column_names([column], names), low, high)
+        which = column_names([column], names)
+        check_inside(x, which, low, high)
+        if bool(((x == low) | (x == high)).all(-1).any()):
+            raise DataError(f"{which} is on its bounds in every row: it has no density, leave it out")
         if math.isinf(low) or math.isinf(high):
             maps[column] = HalfLine.fit(x, weights, low, high)
         else:
@@ -203,7 +206,8 @@ class Interval(ColumnMap):
         )
 
 
-def _check_inside(x: Tensor, which: str, low: float, high: float) -> None:
+def check_inside(x: Tensor, which: str, low: float, high: float) -> None:
+    """Raise `DataError` if a column (..., n) has values beyond its bounds."""
     wrong = ((x < low) | (x > high)).nonzero()
     if len(wrong):
         row = int(wrong[0, -1])
@@ -212,8 +216,6 @@ def _check_inside(x: Tensor, which: str, low: float, high: float) -> None:
             f"{which} has {value:g} at row {row}, outside its bounds ({low:g}, {high:g}), "
             f"{len(wrong)} such in all: widen the bounds or drop the rows"
         )
-    if bool(((x == low) | (x == high)).all(-1).any()):
-        raise DataError(f"{which} is on its bounds in every row: it has no density, leave it out")
 
 
 def _nudge(distance: Tensor) -> Tensor:
@@ -228,9 +230,11 @@ def _at_bound(distance: Tensor, nudge: Tensor) -> Tensor:
 
 
 def _position(column: Any, dim: int, names: Sequence[str] | None) -> int:
-    if names is not None and column in list(names):
-        return list(names).index(column)
-    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < dim:
+    labels = list(names or ())
+    if column in labels and not isinstance(column, bool):
+        return labels.index(column)
+    numbered = not any(isinstance(label, Integral) for label in labels)  # else a number is a label
+    if numbered and isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < dim:
         return int(column)
     have = column_names(range(dim), names)
     raise DataError(f"bounds name column {column!r}, but the data has {have}")

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from discoformer.columns.bounds import FREE, Bound, fit_maps
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
+from discoformer.columns.left_out import restrict, share_bounds
 from discoformer.columns.mixed_fitting import fit_table
 from discoformer.columns.support import divide, divide_survey, rows_suffice
 from discoformer.core.checks import DataError, check_context, check_weights, to_tensor
@@ -87,12 +88,13 @@ class FitRecipe(Method):
             context, weights = context[there], weights[there]
         bounds, names = self.bounds, self.names
         transforms: list[Transform] = []
-        points = context
+        points, restriction = context, None
         if self.drop:
             kept, left_out = divide(context, weights, names)
             if left_out is not None:
+                if bounds is not None:
+                    bounds, left_out, restriction = share_bounds(context.detach(), left_out, bounds, names)
                 points, transforms = left_out.normalize(points), [left_out]
-                bounds = None if bounds is None else [bounds[j] for j in kept]
                 names = [f"column {j}" if names is None else names[j] for j in kept]  # as in the table
         points = points.to(torch.float64)
         weights = None if weights is None else weights.to(torch.float64)
@@ -105,7 +107,10 @@ class FitRecipe(Method):
                 if left_out is not None:
                     points = left_out.normalize(points)
                     transforms.append(left_out)
-        return push(self._suited(*points.shape[-2:])._fit(points, weights), transforms)
+        field = self._suited(*points.shape[-2:])._fit(points, weights)
+        if restriction is not None:
+            return restrict(push(field, transforms[1:]), restriction, transforms[:1])
+        return push(field, transforms)
 
     def fit_stream(self, stream: Stream) -> Field:
         """The same for a sample that is not in memory, by what a survey of it says."""

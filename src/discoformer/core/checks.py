@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ __all__ = [
     "check_weights",
     "column_names",
     "largest",
+    "one_line",
+    "plain",
+    "printable",
     "show_cell",
     "to_tensor",
 ]
@@ -31,15 +35,16 @@ class DataError(ValueError):
     __module__ = "discoformer"  # where users import it from
 
 
-def column_names(columns: Sequence[int], names: Sequence[str] | None = None) -> str:
+def column_names(columns: Sequence[int], names: Sequence[Any] | None = None) -> str:
     """Name columns for a message, at most eight of them.
 
     >>> column_names([0, 2], ["age", "height", "weight"])
     "'age', 'weight'"
-    >>> column_names([3])
-    'column 3'
+    >>> column_names([3]), column_names([0], [2024])
+    ('column 3', 'column 2024')
     """
-    shown = [show_cell(names[c]) if names is not None else f"column {c}" for c in columns[:8]]
+    labels = [c if names is None else names[c] for c in columns[:8]]
+    shown = [("" if isinstance(label, str) else "column ") + show_cell(label) for label in labels]
     rest = len(columns) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
@@ -54,8 +59,36 @@ def show_cell(value: object) -> str:
         value = value.item()
     if not isinstance(value, str) and len(repr(value)) <= 40:
         return repr(value)
-    text = "".join(character for character in str(value)[:1000] if character.isprintable())
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+    return repr(printable(str(value), 40))
+
+
+@contextmanager
+def one_line(message: str, *, reason: bool = False) -> Iterator[None]:
+    """Whatever a foreign parser stumbles over in a broken file is a `DataError` with this message.
+
+    >>> with one_line("data.xlsx: not a xlsx file, or a broken one"):
+    ...     {}["no such part"]
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: data.xlsx: not a xlsx file, or a broken one
+    """
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # they have dozens of types
+        said = printable(str(error), 200) or type(error).__name__
+        raise DataError(f"{message}: {said}" if reason else message) from error
+
+
+def printable(text: str, most: int = 1000) -> str:
+    """Text on one line, without control characters, and not longer than ``most``.
+
+    >>> printable("two\\nlines \\x1b[31m", 12)
+    'two lines...'
+    """
+    line = "".join(character for character in " ".join(text[: 10 * most].split()) if character.isprintable())
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def check_points(
@@ -123,19 +156,52 @@ def largest(dtype: torch.dtype) -> float:
     return float(10 ** (0.97 * np.log10(torch.finfo(dtype).max) / 2))
 
 
+def plain(data: Any, name: str = "X") -> Any:
+    """The data without masks and sparse columns; `DataError` where it holds dates or spans of time.
+
+    Conversions of whole arrays would read what is behind a mask, and dates as nanoseconds, without a word.
+
+    >>> plain(np.ma.masked_equal([[1.0, -999.0]], -999.0)).tolist()
+    [[1.0, nan]]
+    """
+    if isinstance(data, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in data):
+        data = np.ma.array(data)
+    if isinstance(data, np.ma.MaskedArray):
+        whole = data.dtype.kind in "biu"
+        data = np.ma.filled(data.astype(np.float64) if whole else data, np.nan)
+    dtypes = getattr(data, "dtypes", None)  # a frame of pandas or polars has one for every column
+    if dtypes is None or not hasattr(data, "columns"):
+        _refuse_dates(getattr(data, "dtype", None), name)
+        return data
+    for column, dtype in zip(data.columns, dtypes, strict=True):
+        _refuse_dates(dtype, f"column {show_cell(column)}")
+    sparse = {c: t.subtype for c, t in zip(data.columns, dtypes, strict=True) if str(t).startswith("Sparse[")}
+    return data.astype(sparse) if sparse else data
+
+
+def _refuse_dates(dtype: Any, what: str) -> None:
+    temporal = getattr(dtype, "is_temporal", None)  # of polars
+    if getattr(dtype, "kind", "-") in "mM" or (temporal is not None and temporal()):
+        raise DataError(f"{what} holds dates or spans of time: turn it into numbers or leave it out")
+
+
 def to_tensor(values: Any, name: str) -> Tensor:
     """Values as a floating tensor, gaps included, or `DataError`."""
     if isinstance(values, Tensor):
         if values.is_complex():
             raise DataError(f"{name} is complex: give real and imaginary parts as columns")
-        return values if values.is_floating_point() else values.to(torch.float64)
-    if isinstance(values, np.ma.MaskedArray):
-        raise DataError(f"{name} is a masked array: drop or fill the masked rows first")
+        # half precision is for storage: its logarithms and products are not those of a density
+        if not values.is_floating_point():
+            return values.to(torch.float64)
+        return values.to(torch.promote_types(values.dtype, torch.float32))
+    values = plain(values, name)
     try:
+        if type(values).__module__.split(".")[0] == "pandas":
+            return torch.from_numpy(np.array(values.to_numpy(dtype=np.float64, na_value=np.nan), order="C"))
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"its type is {array.dtype}")
-        return torch.from_numpy(np.array(array, dtype=np.float64))
+        return torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} is not an array of numbers: {error}") from error
 

@@ -191,6 +191,8 @@ class Method(ABC):
             Non-negative sample weights.
         """
         points = check_context(context)
+        if points is context:  # what the caller does to it later changes nothing
+            points = points.clone()
         return self._fit(points, check_weights(weights, points))
 
     def pads(self, rows: int, size: int, dim: int) -> bool:
@@ -227,10 +229,10 @@ def as_points(queries: Any, dim: int) -> Tensor:
 
     Whether they are finite shows in the answers, which are checked: `_refuse_lost`.
     """
-    if isinstance(queries, np.ndarray) and queries.dtype.kind == "f" and queries.dtype.isnative:
+    if type(queries) is np.ndarray and queries.dtype in (np.float64, np.float32):
         queries = torch.from_numpy(np.require(queries, requirements=["C", "W"]))
-    plain = isinstance(queries, Tensor) and queries.is_floating_point() and queries.ndim > 1
-    if plain and queries.shape[-1] == dim and queries.shape[-2]:
+    plain = isinstance(queries, Tensor) and queries.dtype in (torch.float64, torch.float32)
+    if plain and queries.ndim > 1 and queries.shape[-1] == dim and queries.shape[-2]:
         return cast(Tensor, queries)
     return check_points(queries, "queries", dim=dim)
 
@@ -247,7 +249,9 @@ def _refuse_lost(points: Tensor, lost: Tensor) -> None:
 
 
 def _in_kind(tensor: Tensor, like: A) -> A:
-    """A tensor in its type for tensors, an array for arrays."""
+    """A tensor in its type for tensors (half precision cannot hold every answer), an array for arrays."""
+    if isinstance(like, Tensor) and like.is_floating_point():
+        return tensor.to(torch.promote_types(like.dtype, torch.float32))
     if isinstance(like, Tensor):
-        return tensor.to(like.dtype) if like.is_floating_point() else tensor
+        return tensor
     return cast("A", tensor.detach().cpu().numpy())

@@ -12,7 +12,7 @@ What the composition can do is what its base can do: `push` gives the right type
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, overload
 
 import torch
@@ -134,10 +134,10 @@ class Pushforward(PushedDensity, Density):
         return self.base.gaps
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        inward = reversed(self.transforms)
-        return reduce(
-            lambda points, transform: transform.denormalize(points), inward, self.base.sample(n, generator)
-        )
+        draw: Callable[[int], Tensor] = partial(self.base.sample, generator=generator)
+        for transform in reversed(self.transforms):
+            draw = partial(transform.draw, draw)
+        return draw(n)
 
     def marginal(self, columns: Sequence[int]) -> Density:
         self._check_columns(columns)

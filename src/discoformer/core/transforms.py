@@ -73,6 +73,10 @@ class Transform(ABC):
     def denormalize(self, points: Tensor) -> Tensor:
         """Points back out."""
 
+    def draw(self, sample: Callable[[int], Tensor], n: int) -> Tensor:
+        """n points (..., n, d) outside, from a way to draw points inside."""
+        return self.denormalize(sample(n))
+
     @abstractmethod
     def score_outside(self, at: At, score: Tensor) -> Tensor:
         """What a score inside reads outside."""
@@ -250,7 +254,7 @@ class ColumnMaps(Transform):
 
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         log_slope, bend = self._slopes(at)
-        outside = (self._beyond(at.outside) & at.support).any(-1)
+        outside = self._beyond(at.outside).any(-1)
         log_density = inside.log_density + (log_slope * at.support).sum(-1)
         score = inside.score * log_slope.exp() + bend * at.support
         return Estimate(
@@ -330,13 +334,15 @@ class KeptColumns(Transform):
     """Some of the columns; the others follow from them by a relation found in the sample.
 
     The score along the others is zero.  Queries whose other columns contradict the relation are answered all
-    the same, with one warning.
+    the same, with one warning.  Beyond ``ends``, the lowest and highest value (e,) that they can
+    have, there is no mass.
     """
 
     kept: tuple[int, ...]
     dropped: tuple[int, ...]
     relation: Relation
     names: tuple[str, ...] | None = None
+    ends: tuple[Tensor, Tensor] | None = None
     _warned: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -348,14 +354,26 @@ class KeptColumns(Transform):
 
     def denormalize(self, points: Tensor) -> Tensor:
         order = torch.tensor([*self.kept, *self.dropped], device=points.device).argsort()
-        return torch.cat([points, self.relation.complete(points)], -1)[..., order]
+        others = self.relation.complete(points)
+        if self.ends is not None:  # what is beyond is so by rounding alone
+            others = torch.minimum(torch.maximum(others, self.ends[0].to(others)), self.ends[1].to(others))
+        return torch.cat([points, others], -1)[..., order]
 
     def score_outside(self, at: At, score: Tensor) -> Tensor:
-        place = torch.eye(self.dim, dtype=score.dtype, device=score.device)[list(self.kept)]  # (k, d)
-        return score @ place
+        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
 
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
-        return Estimate(inside.log_density, self.score_outside(at, inside.score))
+        log_density, score = inside
+        place = torch.eye(self.dim, dtype=score.dtype, device=score.device)[list(self.kept)]  # (k, d)
+        score = score @ place
+        if self.ends is None:
+            return Estimate(log_density, score)
+        low, high = (end.to(at.outside) for end in self.ends)
+        others = at.outside[..., list(self.dropped)]
+        beyond = ((others < low) | (others > high)).any(-1)
+        return Estimate(
+            torch.where(beyond, -torch.inf, log_density), torch.where(beyond.unsqueeze(-1), 0.0, score)
+        )
 
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
         lost = [c for c in columns if c in set(self.dropped)]

@@ -8,10 +8,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discoformer.core.checks import DataError, show_cell
+from discoformer.core.checks import DataError, one_line, show_cell
 from discoformer.core.extras import require
 from discoformer.data.limits import check_size
-from discoformer.data.packed import Content, check_zip, one_line
+from discoformer.data.packed import Content, check_zip
 from discoformer.data.table import How, RawTable, generated_names
 
 if TYPE_CHECKING:

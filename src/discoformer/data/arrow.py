@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from discoformer.core.checks import DataError, show_cell
+from discoformer.core.checks import DataError, one_line, show_cell
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
 from discoformer.data.limits import CELLS_MOST, check_expanded, check_size
-from discoformer.data.packed import Content, one_line
+from discoformer.data.packed import Content
 from discoformer.data.table import How, RawTable
 
 __all__ = ["read_arrow"]
@@ -24,7 +24,7 @@ def read_arrow(content: Content, format: str) -> RawTable:
     require("pyarrow", "cli", f"reading {format}")
     with one_line(f"{content.label}: cannot be read as {format}", reason=True):
         table = _parquet(content) if format == "parquet" else _ipc(content)
-        frame = table.to_pandas(date_as_object=False, ignore_metadata=False).reset_index(drop=True)
+        frame = table.to_pandas(date_as_object=False, use_threads=False).reset_index(drop=True)
         frame.columns = [str(name) for name in frame.columns]
         frame, formats = convert_text(frame, numbers=False)
     return RawTable(frame, How(content.label, format, *frame.shape), formats=formats)
@@ -34,14 +34,17 @@ def _parquet(content: Content) -> Any:
     import pyarrow.parquet as pq
 
     with content.open() as file:
-        reader = pq.ParquetFile(file)
+        reader = pq.ParquetFile(file, pre_buffer=False)
         metadata = reader.metadata
         groups = [metadata.row_group(j) for j in range(metadata.num_row_groups)]
         rows = sum(group.num_rows for group in groups)
         _check_names(content.label, reader.schema_arrow.names)
         check_size(content.label, max(rows, metadata.num_rows), metadata.num_columns)
         check_expanded(content.label, content.size, sum(group.total_byte_size for group in groups))
-        return reader.read()
+        # Without threads: beside those of torch they abort a process that ends early.
+        table = reader.read(use_threads=False)
+        table.validate(full=True)  # else what is damaged is found by reading memory that is not there
+        return table
 
 
 def _ipc(content: Content) -> Any:
@@ -66,6 +69,7 @@ def _ipc(content: Content) -> Any:
             size += batch.nbytes
             check_size(content.label, rows, batch.num_columns)
             check_expanded(content.label, max(content.size, CELLS_MOST // 100), size)
+            batch.validate(full=True)
             kept.append(batch)
         return pa.Table.from_batches(kept, reader.schema)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, column_names, show_cell
 
 __all__ = [
     "kind_of",
@@ -20,6 +20,7 @@ __all__ = [
     "make_frame",
     "refuse_columns",
     "refuse_missing",
+    "refuse_other_labels",
     "refuse_text",
     "wrap_column",
     "wrap_columns",
@@ -84,7 +85,22 @@ def refuse_columns(data: Any) -> None:
         raise DataError("X has no columns")
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise DataError(f"X has two columns {twice!r}: rename one of them")
+        raise DataError(f"X has two columns {show_cell(twice)}: rename one of them")
+
+
+def refuse_other_labels(data: Any, columns: Sequence[Any] | None) -> None:
+    """Raise `DataError` if a frame has other labels than the sample, or another order of them.
+
+    scikit-learn compares names; this is for the labels it takes no notice of, such as numbers.
+    """
+    labels = labels_of(data)
+    if labels is None or columns is None or all(isinstance(label, str) for label in [*labels, *columns]):
+        return
+    if labels != list(columns):
+        raise DataError(
+            f"X has {column_names(range(len(labels)), labels)}, but the sample has "
+            f"{column_names(range(len(columns)), columns)}: give them in this order, or an array"
+        )
 
 
 def refuse_text(data: Any) -> None:
@@ -95,12 +111,12 @@ def refuse_text(data: Any) -> None:
         column = np.asarray(data[name])
         try:
             column.astype(np.float64)
-            numbers = column.dtype.kind not in "mM"  # dates would become nanoseconds without a word
+            numbers = True
         except (TypeError, ValueError):
             numbers = False
         if not numbers:
             raise DataError(
-                f"column {name!r} holds text or dates: turn it into numbers or leave it out"
+                f"column {show_cell(name)} holds text or dates: turn it into numbers or leave it out"
             ) from None
 
 
@@ -122,7 +138,7 @@ drop or fill such rows first
         return
     row, column = (int(i) for i in np.argwhere(bad)[0])
     what = "NaN" if np.isnan(values[row, column]) else "an infinity"
-    which = f"column {column}" if names is None else f"column {names[column]!r}"
+    which = f"column {column}" if names is None else f"column {show_cell(names[column])}"
     raise DataError(
         f"X has {what} at row {row}, {which} ({int(bad.sum())} NaN or infinite value(s) in all): "
         "drop or fill such rows first"

@@ -38,7 +38,7 @@ def _read_sqlite(path: Path, query: str | None) -> RawTable:
     import pandas as pd
 
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
             if query is None:
                 names = connection.execute("select name from sqlite_master where type in ('table', 'view')")
                 query = _only_table(path, [name for (name,) in names if not name.startswith("sqlite_")])

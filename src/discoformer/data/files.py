@@ -12,7 +12,7 @@ import torch
 
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.support import divide
-from discoformer.core.checks import DataError, column_names
+from discoformer.core.checks import DataError, column_names, show_cell
 from discoformer.core.extras import require
 from discoformer.core.files import check_folder, replacing
 from discoformer.core.transforms import SupportWarning
@@ -97,7 +97,9 @@ def _plain(path: Path, columns: Sequence[str] | None) -> Table:
     if columns is not None:
         unknown = [name for name in columns if name not in table.names]
         if unknown:
-            raise DataError(f"{path}: no column {unknown[0]!r}, the file has {all_names(table.names)}")
+            raise DataError(
+                f"{path}: no column {show_cell(unknown[0])}, the file has {all_names(table.names)}"
+            )
         values = values[:, [table.names.index(name) for name in columns]]
         table = Table(values, tuple(columns), named=False)
     check_finite(table, str(path))

@@ -8,17 +8,16 @@ import io
 import lzma
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, one_line
 from discoformer.core.extras import require
 from discoformer.data.limits import EXPANDED_MOST, check_expanded
 
-__all__ = ["PACKED", "Content", "check_zip", "one_line", "open_content"]
+__all__ = ["PACKED", "Content", "check_zip", "open_content"]
 
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _MAGIC = {
@@ -30,26 +29,6 @@ _MAGIC = {
 }
 _STEP = 2**20
 _SHEETS = ("[Content_Types].xml", "mimetype")  # what workbooks, which are zip files too, begin with
-
-
-@contextmanager
-def one_line(message: str, *, reason: bool = False) -> Iterator[None]:
-    """Any error of a foreign parser in a broken file becomes a `DataError` with this message.
-
-    >>> with one_line("data.xlsx: not a xlsx file, or a broken one"):
-    ...     {}["no such part"]
-    Traceback (most recent call last):
-        ...
-    discoformer.DataError: data.xlsx: not a xlsx file, or a broken one
-    """
-    try:
-        yield
-    except DataError:
-        raise
-    except Exception as error:  # they have dozens of types
-        said = " ".join(str(error).split()) or type(error).__name__
-        said = "".join(character for character in said if character.isprintable())[:200]
-        raise DataError(f"{message}: {said}" if reason else message) from error
 
 
 @dataclass(frozen=True)

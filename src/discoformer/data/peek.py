@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from discoformer.core.checks import DataError
 from discoformer.data.numeric import used_schema
 from discoformer.data.table import How, RawTable, generated_names
 
@@ -39,25 +39,21 @@ def _first_rows(path: Path) -> RawTable | None:
     import pandas as pd
 
     if path.suffix.lower() == ".npy":
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, OSError):
-            return None  # the stream has its own words for it
-        if array.ndim != 2 or array.dtype.kind not in "biuf":
+        array = None
+        with suppress(Exception):  # the stream has its own words for it
+            array = np.lib.format.open_memmap(path, mode="r")
+        if array is None or array.ndim != 2 or array.dtype.kind not in "biuf":
             return None
         frame = pd.DataFrame(np.array(array[:ROWS]), columns=list(generated_names(array.shape[1])))
         return RawTable(frame, How(str(path), "npy", *frame.shape), named=False)
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files or find_spec("pyarrow") is None:
         return None
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        batch = next(pq.ParquetFile(files[0]).iter_batches(ROWS), None)
-    except (pa.ArrowException, OSError, DataError):
-        return None
-    if batch is None:
-        return None
-    frame = batch.to_pandas(date_as_object=False).reset_index(drop=True)
-    return RawTable(frame, How(str(path), "parquet", *frame.shape))
+    with suppress(Exception):
+        batch = next(pq.ParquetFile(files[0], pre_buffer=False).iter_batches(ROWS))
+        batch.validate(full=True)
+        frame = batch.to_pandas(date_as_object=False).reset_index(drop=True)
+        return RawTable(frame, How(str(path), "parquet", *frame.shape))
+    return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from discoformer.columns.schema_cells import is_number
-from discoformer.core.checks import DataError, show_cell
+from discoformer.core.checks import DataError, one_line, show_cell
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
 from discoformer.data.limits import check_size
-from discoformer.data.packed import Content, check_zip, one_line
+from discoformer.data.packed import Content, check_zip
 from discoformer.data.table import How, RawTable, generated_names
 
 if TYPE_CHECKING:

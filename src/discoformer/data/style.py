@@ -20,11 +20,15 @@ __all__ = ["PLAIN", "TextStyle", "style_of"]
 
 @dataclass(frozen=True)
 class TextStyle:
-    """Signs of a text table, and how the cells of its columns are written where that is not plain."""
+    """Signs of a text table, and how the cells of its columns are written where that is not plain.
+
+    With ``neutral`` nothing in it is a formula to a spreadsheet.
+    """
 
     separator: str = ","
     decimal: str = "."
     formats: Mapping[str, CellFormat] = field(default_factory=dict)
+    neutral: bool = False
 
     def written(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The frame with text in the columns that have a format of their own.

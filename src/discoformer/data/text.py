@@ -106,9 +106,11 @@ def _parse(content: Content, dialect: Dialect, *, header: bool) -> pd.DataFrame:
     import pandas as pd
 
     names = [str(j) for j in range(len(dialect.cells))]
+    # pandas 2 is off by a last digit unless it is asked; later ones complain if they are
+    exact: Any = {"float_precision": "round_trip"} if pd.__version__.startswith("2.") else {}
     with warnings.catch_warnings(), _open(content, dialect) as file:
         warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be lost
-        return pd.read_csv(
+        frame: pd.DataFrame = pd.read_csv(
             file,
             sep=dialect.separator,
             decimal=dialect.decimal,
@@ -116,10 +118,12 @@ def _parse(content: Content, dialect: Dialect, *, header: bool) -> pd.DataFrame:
             names=names,
             index_col=False,
             encoding=dialect.encoding,
+            **exact,
             dtype=dict.fromkeys((str(j) for j in dialect.codes), str),
             skipinitialspace=True,
             low_memory=False,
         )
+    return frame
 
 
 def _open(content: Content, dialect: Dialect) -> IO[Any]:

@@ -18,10 +18,19 @@ from discoformer.data.style import PLAIN, TextStyle
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["output_writer", "table_writer"]
+__all__ = ["neutral", "output_writer", "table_writer"]
 
 
 Write = Callable[[Any], None]  # takes numbers (k, d) or a frame
+
+
+def neutral(names: Sequence[str]) -> list[str]:
+    """Names with an apostrophe before what a spreadsheet would take for a formula.
+
+    >>> neutral(["=1+1", "size", "@sum"])
+    ["'=1+1", 'size', "'@sum"]
+    """
+    return [f"'{name}" if name.lstrip()[:1] in tuple("=+-@") else name for name in names]
 
 
 @contextmanager
@@ -94,6 +103,16 @@ def _frame(piece: Any, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(piece, columns=list(names)) if isinstance(piece, np.ndarray) else piece
 
 
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with an apostrophe before texts that a spreadsheet would take for a formula."""
+
+    def cell(value: Any) -> Any:
+        return neutral([value])[0] if isinstance(value, str) else value
+
+    texts = [name for name in frame.columns if frame[name].dtype.kind not in "biufmM"]
+    return frame.assign(**{name: frame[name].map(cell, na_action="ignore") for name in texts})
+
+
 class _ParquetWriter:
     """Pieces as row groups; the first one decides the types."""
 
@@ -127,6 +146,8 @@ def _text_writer(to: Path | TextIO, names: Sequence[str], style: TextStyle) -> I
     def append(piece: Any) -> None:
         nonlocal first
         frame = style.written(_frame(piece, names))
+        if style.neutral:
+            frame = _without_formulas(frame).set_axis(list(names), axis=1)
         frame.to_csv(
             to,
             index=False,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
@@ -19,13 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, one_line, printable, show_cell
 from discoformer.core.files import replacing
 from discoformer.core.frames import FRAMES
+from discoformer.core.tensor_files import read_metadata, read_tensors, tensor_shapes, write_tensors
 from discoformer.models.attention.core import AttentionConfig, AttentionCore
 from discoformer.models.attention.network import AttentionNetwork
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
@@ -36,12 +36,14 @@ from discoformer.models.network import Network
 __all__ = [
     "Card",
     "build_network",
+    "is_shipped",
     "list_models",
     "load_model",
     "load_network",
     "read_card",
     "register",
     "save_model",
+    "shipped_card",
     "write_card",
 ]
 
@@ -99,38 +101,25 @@ def _build(kind: object, values: dict[str, Any], frame: str) -> Network:
 def save_model(network: Network, card: Card, path: str | Path) -> None:
     """Write weights and card, in float32, whole or not at all."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    tensors = {k: v.detach().to(torch.float32).contiguous() for k, v in network.core.state_dict().items()}
+    tensors = {k: v.detach().to(torch.float32) for k, v in network.core.state_dict().items()}
     _write(tensors, card, path)
 
 
 def write_card(card: Card, path: str | Path) -> None:
     """Give a weights file another card; its tensors stay as they are (for maintainers)."""
     read_card(path)
-    _write(_read_tensors(path), card, path)
+    _write(read_tensors(path), card, path)
 
 
 def _write(tensors: dict[str, Tensor], card: Card, path: str | Path) -> None:
-
-    with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata={"format": _FORMAT, "card": json.dumps(asdict(card))})
-
-
-def _read_tensors(path: str | Path) -> dict[str, Tensor]:
-    with safe_open(path, framework="pt") as file:
-        return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    write_tensors(path, tensors, {"format": _FORMAT, "card": json.dumps(asdict(card))})
 
 
 def read_card(path: str | Path) -> Card:
     """The card in a weights file's header."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-    except FileNotFoundError:
-        raise DataError(f"no weights at {path}") from None
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} is not a safetensors file or is damaged: {error}") from None
+    metadata = read_metadata(path)
     if metadata.get("format") != _FORMAT:
-        raise DataError(f"{path} was not written by discoformer (format {metadata.get('format')!r})")
+        raise DataError(f"{path} was not written by discoformer (format {show_cell(metadata.get('format'))})")
     try:
         values = json.loads(metadata["card"])
         values["dims"], values["sizes"] = _range(values["dims"]), _range(values["sizes"])
@@ -139,8 +128,8 @@ def read_card(path: str | Path) -> Card:
             if not isinstance(getattr(card, key), kind):
                 raise TypeError(f"{key} is not a {kind.__name__}")
         return card
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} has a damaged card: {error!r}") from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} has a damaged card: {printable(repr(error), 200)}") from None
 
 
 def _range(pair: list[int]) -> tuple[int, int]:
@@ -201,21 +190,30 @@ def load_network(name: str | Path, dtype: torch.dtype = torch.float64) -> Networ
 
 
 def _load_shipped(name: str, dtype: torch.dtype) -> Network:
-    entry = _registry()[name]
-    path: Path = entry["folder"] / entry["file"]
+    path = _path_of(name)
     if not path.exists():
         raise DataError(f"the weights of {name!r} are missing: reinstall discoformer")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != _registry()[name]["sha256"]:
         raise DataError(f"the weights of {name!r} do not match their checksum: reinstall discoformer")
     return _load_network(path, dtype)
 
 
+def _path_of(name: str) -> Path:
+    entry = _registry()[name]
+    file: str = entry["file"]
+    if Path(file).name != file:
+        raise DataError(f"{entry['folder'] / _LIST}: {show_cell(file)} is not in this folder: reinstall")
+    return Path(entry["folder"]) / file
+
+
 def _load_network(path: Path, dtype: torch.dtype) -> Network:
     card = read_card(path)
+    shapes = tensor_shapes(path)
+    _check_sizes(card.core, shapes, path)
     network = build_network(card.core, card.frame)
-    tensors = _read_tensors(path)
+    tensors = read_tensors(path)
     for key, tensor in tensors.items():
-        if not tensor.is_floating_point() or not bool(torch.isfinite(tensor.double()).all()):
+        if not tensor.is_floating_point():
             raise DataError(f"{path} is damaged: {key} is not made of finite floating numbers")
     try:
         network.core.load_state_dict(tensors)
@@ -227,13 +225,36 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
     return network.eval().requires_grad_(False)
 
 
+def _check_sizes(core: dict[str, Any], shapes: dict[str, tuple[int, ...]], path: Path) -> None:
+    """Raise `DataError` if a card asks for more than its tensors can be: before anything is built."""
+    most = sum(math.prod(shape) for shape in shapes.values())
+    for key, value in core.items():
+        # small numbers cost nothing, and whatever is wrong with them is said in other words
+        limit = max(len(shapes), 100) if key in ("layers", "loops") else max(most, 10_000)
+        if isinstance(value, int | float) and value > limit:
+            raise DataError(
+                f"{path} does not fit its own header: core {core.get('kind')!r} cannot be built with "
+                f"{key} = {value:g} from {len(shapes)} tensors of {most} numbers"
+            )
+
+
 def list_models() -> dict[str, Card]:
     """Names and cards of the shipped models.
 
     >>> list_models()["default"].core["kind"]
     'unified'
     """
-    return {name: read_card(entry["folder"] / entry["file"]) for name, entry in _registry().items()}
+    return {name: shipped_card(name) for name in _registry()}
+
+
+def is_shipped(name: str) -> bool:
+    """Whether this is a name of `list_models`."""
+    return name in _registry()
+
+
+def shipped_card(name: str) -> Card:
+    """The card of a shipped model."""
+    return read_card(_path_of(name))
 
 
 def register(name: str, path: str | Path) -> None:
@@ -244,6 +265,8 @@ def register(name: str, path: str | Path) -> None:
     weights therefore stays, until you remove it.
     """
 
+    if Path(name).name != name:
+        raise DataError(f"{show_cell(name)}: a name without folders, please")
     read_card(path)
     data = Path(path).read_bytes()
     digest = hashlib.sha256(data).hexdigest()
@@ -284,5 +307,11 @@ def _registry() -> dict[str, dict[str, Any]]:
 
 def _read_list(folder: Path) -> dict[str, dict[str, Any]]:
     path = folder / _LIST
-    entries: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+    if not path.exists():
+        return {}
+    with one_line(f"{path}: damaged: reinstall the package that it is in"):
+        entries: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        for entry in entries.values():
+            if not isinstance(entry["file"], str) or not isinstance(entry["sha256"], str):
+                raise TypeError("not a file and its checksum")
     return entries

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, one_line, show_cell
 from discoformer.core.extras import require
 from discoformer.scale.source import Source, as_tensor, refuse_unknown
 
@@ -55,21 +55,20 @@ class ParquetSource(Source):
     def chunks(self) -> Iterator[Tensor]:
         names = list(self.names or ())
         for file in self.files:
-            for batch in _open(file).iter_batches(self._step, columns=names):
-                columns = [batch[name].cast("float64").to_numpy(zero_copy_only=False) for name in names]
-                yield as_tensor(np.column_stack(columns))
+            with one_line(f"{file}: cannot be read as parquet", reason=True):
+                for batch in _open(file).iter_batches(self._step, columns=names):
+                    batch.validate(full=True)  # else damage is found by reading memory that is not there
+                    columns = [batch[name].cast("float64").to_numpy(zero_copy_only=False) for name in names]
+                    yield as_tensor(np.column_stack(columns))
 
 
 def _open(file: Path) -> Any:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        return pq.ParquetFile(file)
-    except FileNotFoundError:
-        raise DataError(f"{file}: no such file") from None
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{file}: cannot be read as parquet: {str(error).splitlines()[0]}") from error
+    if not file.exists():
+        raise DataError(f"{file}: no such file")
+    with one_line(f"{file}: cannot be read as parquet", reason=True):
+        return pq.ParquetFile(file, pre_buffer=False)
 
 
 def _number_type(field: Any, path: Path) -> np.dtype[Any]:
@@ -81,5 +80,6 @@ def _number_type(field: Any, path: Path) -> np.dtype[Any]:
     if kind.is_decimal(field.type):
         return np.dtype(np.float64)
     raise DataError(
-        f"{path}: column {field.name!r} holds text or dates: turn it into numbers or choose other columns"
+        f"{path}: column {show_cell(field.name)} holds text or dates: "
+        "turn it into numbers or choose other columns"
     )

@@ -1,9 +1,9 @@
 """Rows of given ranks in the order of their radius, out of more rows than can be sorted.
 
 The radius is that of a frame, so which rows are chosen depends on the rows alone: not on their order, not
-on the chunks they come in, and not on the affine maps that the frame undoes.  For this to hold to the last
-bit, a radius is computed by sums in a fixed order for every row on its own, unlike by a matrix product,
-whose rounding depends on the rows nearby; and rows of the same radius are ordered by their coordinates.
+on the chunks they come in, and not on the affine maps that the frame undoes.  For this to hold also where a
+sample is symmetric or has ties, a radius counts without the digits that rounding can change (`radius_key`),
+and rows of the same radius are ordered along one direction in the frame (`generic_direction`).
 
 Ranks are found by counting.  The leading bits of a positive float sort like the float itself.  So one pass
 counts rows by the leading bits of their squared radius.  The next looks only into the bins that hold a
@@ -13,6 +13,7 @@ sorted.  Repeated rows are collected once, with their number.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -21,10 +22,11 @@ from torch import Tensor
 from discoformer.core.transforms import Frame
 from discoformer.scale.source import Source
 
-__all__ = ["even_ranks", "rows_at_ranks", "square_radius"]
+__all__ = ["even_ranks", "generic_direction", "radius_key", "rows_at_ranks", "square_radius"]
 
 _FIRST, _MORE = 38, 8  # bits left out of the first count (14 of the fraction are in), regained by each other
 _FEW = 2**18  # rows that may be collected
+_ROUNDED = 22  # bits of a squared radius that do not count: a billionth of it is left
 
 
 def even_ranks(size: int, limit: int) -> Tensor:
@@ -63,6 +65,27 @@ def rows_at_ranks(source: Source, frame: Frame, ranks: Tensor) -> Tensor:
     at = _bin_of(before, ranks)
     position = ranks - before[at] + (inside.cumsum(0) - inside)[at]  # among the collected rows
     return rows[torch.searchsorted(repeats.cumsum(0), position, right=True)]
+
+
+def radius_key(square: Tensor) -> Tensor:
+    """Squared radii (...) as whole numbers that sort alike, without the bits that rounding can change.
+
+    >>> key = radius_key(torch.tensor([1.0, 1.0 + 1e-14, 1.0 + 1e-8], dtype=torch.float64))
+    >>> bool(key[0] == key[1]), bool(key[1] < key[2])
+    (True, True)
+    """
+    bits = square.to(torch.float64).contiguous().view(torch.int64)
+    rounded: Tensor = (bits + 2 ** (_ROUNDED - 1)) >> _ROUNDED << _ROUNDED
+    return rounded
+
+
+def generic_direction(dim: int) -> Tensor:
+    """A direction (d,) that is orthogonal to no difference of points that symmetry makes alike.
+
+    >>> generic_direction(3).round(decimals=3).tolist()
+    [1.414, 1.828, 1.243]
+    """
+    return 1 + (math.sqrt(2) * torch.arange(1, dim + 1, dtype=torch.float64)) % 1
 
 
 def square_radius(points: Tensor, frame: Frame) -> Tensor:
@@ -119,7 +142,7 @@ class _Count:
     shift: int
 
     def __call__(self, chunk: Tensor) -> _Counts:
-        bits = square_radius(chunk, self.frame).view(torch.int64)
+        bits = radius_key(square_radius(chunk, self.frame))
         return _Counts(*(bits[self.bins.holds(bits)] >> self.shift).unique(return_counts=True))
 
 
@@ -146,10 +169,11 @@ class _Rows:
         return _Rows(self.rows + other.rows, self.repeats + other.repeats)
 
     def sorted(self, frame: Frame) -> tuple[Tensor, Tensor]:
-        """Rows and repeats in the order of radius and, where it is the same, of the coordinates."""
+        """Rows and repeats in the order of radius and, where it is the same, along the direction."""
         rows, index = torch.cat(self.rows).unique(dim=0, return_inverse=True)
         repeats = torch.zeros_like(rows[:, 0], dtype=torch.long).index_add(0, index, torch.cat(self.repeats))
-        order = square_radius(rows, frame).argsort(stable=True)
+        order = (frame.normalize(rows) @ generic_direction(rows.shape[-1]).to(rows)).argsort(stable=True)
+        order = order[radius_key(square_radius(rows, frame))[order].argsort(stable=True)]
         return rows[order], repeats[order]
 
 
@@ -161,7 +185,7 @@ class _Collect:
     bins: _Bins
 
     def __call__(self, chunk: Tensor) -> _Rows:
-        found = chunk[self.bins.holds(square_radius(chunk, self.frame).view(torch.int64))]
+        found = chunk[self.bins.holds(radius_key(square_radius(chunk, self.frame)))]
         if not len(found):
             return _Rows((), ())
         rows, repeats = found.unique(dim=0, return_counts=True)

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError, column_names
+from discoformer.core.checks import DataError, column_names, one_line, show_cell
 from discoformer.core.progress import follow
 from discoformer.core.threads import ordered_map
 
@@ -121,12 +121,10 @@ class NpySource(ArraySource):
             yield as_tensor(self._map()[start : start + self._step])
 
     def _map(self) -> NDArray[Any]:
-        try:
-            array: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except FileNotFoundError:
-            raise DataError(f"{self.path}: no such file") from None
-        except (ValueError, EOFError) as error:
-            raise DataError(f"{self.path}: not an npy file of numbers") from error
+        if not self.path.exists():
+            raise DataError(f"{self.path}: no such file")
+        with one_line(f"{self.path}: not an npy file of numbers, or a broken one"):
+            array: NDArray[Any] = np.lib.format.open_memmap(self.path, mode="r")
         return array[:, None] if array.ndim == 1 else array
 
 
@@ -168,6 +166,8 @@ def refuse_unknown(columns: Sequence[str], names: Sequence[str]) -> None:
     """Raise `DataError` unless every one of ``columns`` is a name, and none is asked for twice."""
     unknown = [name for name in columns if name not in names]
     if unknown:
-        raise DataError(f"no column {unknown[0]!r}, there are {column_names(range(len(names)), names)}")
+        raise DataError(
+            f"no column {show_cell(unknown[0])}, there are {column_names(range(len(names)), names)}"
+        )
     if len(set(columns)) < len(columns):
         raise DataError(f"the same column is asked for twice: {column_names(range(len(columns)), columns)}")

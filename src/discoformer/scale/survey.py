@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, largest
+from discoformer.core.checks import DataError, largest, show_cell
 from discoformer.core.frames import FrameMoments
 from discoformer.scale.source import Source
 
@@ -79,7 +79,7 @@ def look(source: Source, name: str = "X") -> Seen:
     if seen.bad is not None:
         row, column, value = seen.bad
         what = "NaN" if value != value else "an infinity"
-        which = f"column {column}" if source.names is None else f"column {source.names[column]!r}"
+        which = f"column {column}" if source.names is None else f"column {show_cell(source.names[column])}"
         raise DataError(
             f"{name} has {what} at row {row}, {which} ({seen.bad_values} NaN or infinite value(s) in all): "
             "drop or fill such rows first"

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from discoformer.core.files import replacing
+from discoformer.core.tensor_files import read_metadata, read_tensors, write_tensors
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
@@ -38,18 +36,15 @@ def save_checkpoint(
             for key, value in state.items():
                 tensors[f"optimizer.{key}.{names[id(parameter)]}"] = torch.as_tensor(value)
     path.parent.mkdir(parents=True, exist_ok=True)
-    copies = {key: tensor.detach().clone().contiguous() for key, tensor in tensors.items()}
-    with replacing(path) as temporary:
-        save_file(copies, temporary, metadata={"progress": json.dumps(progress)})
+    write_tensors(path, tensors, {"progress": json.dumps(progress)})
 
 
 def load_checkpoint(
     path: Path, network: nn.Module, average: nn.Module, optimizers: list[torch.optim.Optimizer]
 ) -> dict[str, Any]:
     """Restore what `save_checkpoint` wrote, in place, and return the progress."""
-    with safe_open(path, framework="pt") as file:
-        progress: dict[str, Any] = json.loads(file.metadata()["progress"])
-        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    progress: dict[str, Any] = json.loads(read_metadata(path)["progress"])
+    tensors = read_tensors(path)
     for prefix, module in (("network.", network), ("average.", average)):
         module.load_state_dict(
             {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}

@@ -14,8 +14,10 @@ import copy
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -23,13 +25,13 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, printable
 from discoformer.core.fields import Method
+from discoformer.core.files import locked
 from discoformer.core.progress import follow
 from discoformer.evaluation.known_truth import measure, prior_datasets
 from discoformer.models.mixture.unified_network import UnifiedNetwork
@@ -167,7 +169,13 @@ class Trainer:
         """Train to the recipe's last step, or for ``minutes``; report and checkpoint on the way."""
         started, before, next_report = time.monotonic(), self.seconds, report_minutes * 60
         recipe, first = self.recipe, self.rank == 0
-        with follow(recipe.name, recipe.steps, first, unit="steps", done=self.step) as advance:
+        with ExitStack() as stack:
+            if first:  # also tells before the first step whether the folder can be written to
+                self.folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(self.folder / "lock"))
+            advance = stack.enter_context(
+                follow(recipe.name, recipe.steps, first, unit="steps", done=self.step)
+            )
             while self.step < recipe.steps:
                 self.train_step()
                 elapsed = time.monotonic() - started
@@ -178,8 +186,11 @@ class Trainer:
                     break
                 if self._together(elapsed > next_report):
                     next_report += report_minutes * 60
-                    self.report()
-        self.report()
+                    try:
+                        self.report()
+                    except (OSError, DataError) as error:  # such as a full disk: the next may work
+                        print(f"no report at step {self.step}: {printable(str(error))}", file=sys.stderr)
+            self.report()
 
     def stop(self) -> None:
         """End `run` after the step it is in."""
@@ -254,7 +265,7 @@ class Trainer:
             self._tasks = self._tasks_from(self.step)
             self.running = progress["running"]
             self.balance.usual = progress.get("usual", {})  # older checkpoints have none
-        except (SafetensorError, RuntimeError, TypeError, KeyError, ValueError) as error:
+        except (RuntimeError, TypeError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise DataError(f"{path} is damaged or of another recipe: {reason}") from None
         if self.step > self.recipe.steps:

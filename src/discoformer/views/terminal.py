@@ -48,6 +48,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
       0        -1.25
      12         -3.5
     """
+    # a name of a column may hold what a terminal takes for a command
+    header, *rows = (["".join(filter(str.isprintable, cell)) for cell in row] for row in (header, *rows))
     if sys.stdout.isatty() and find_spec("rich"):
         from rich.console import Console
         from rich.table import Table

@@ -144,6 +144,20 @@ def test_beyond_bounds_there_is_nothing(folder: Path) -> None:
     close(found["score"], expected.score)
 
 
+@pytest.mark.filterwarnings("ignore:queries differ")
+def test_beyond_bounds_of_left_out_columns_there_is_nothing(folder: Path, model_path: Path) -> None:
+    field, rows = fit_case("shares", model_path)
+    points = rows[:3].clone()
+    points[0, :2] += points[0, 4:]  # too much for the last
+    points[1, 4] = -0.1
+    expected = field.estimate(points)
+    assert expected.log_density.isneginf().tolist() == [True, True, False]
+    task = {"through": [], "verb": "estimate", "at": [points.flatten().tolist()]}
+    (found,) = run({"numbers": density_numbers(field), "asks": [task]}, folder)
+    assert found["logDensity"][:2] == ["-Infinity"] * 2
+    close(found["score"], expected.score)
+
+
 def test_margins(case: tuple[Density, Tensor], folder: Path) -> None:
     field, rows = case
     asks, expected = [], []

@@ -1,8 +1,8 @@
 """Where the slots start: farthest-point landmarks, a geometric rule without chance.
 
 Only distances decide, so permuting or rotating the sample cannot change the set that is chosen.  Among
-points that are equally far, as on a lattice, the first counts: where permutations must be exact there, too,
-put the points into `radial_order` first.
+points that are equally far but for rounding, as on a lattice, the one farthest along a fixed direction
+counts: neither the order of the rows nor the last bit decides anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from discoformer.scale.ranks import even_ranks
+from discoformer.scale.ranks import even_ranks, generic_direction, radius_key
 
 __all__ = [
     "POOL",
@@ -26,22 +26,22 @@ __all__ = [
     "radial_order",
 ]
 
+_TIED = 1e-9  # relative difference of distances, and absolute one of places, that rounding can make
 POOL = 4096  # farthest points are sought among at most this many
 
 
 def radial_order(points: Tensor) -> Tensor:
-    """Indices (..., n) that sort points (..., n, d) by their radius, those of the same one by coordinates.
+    """Indices (..., n) that sort points (..., n, d) by their radius, those of the same one along a direction.
 
     >>> radial_order(torch.tensor([[2.0], [1.0], [-1.0]])).tolist()
     [2, 1, 0]
     """
-    radius = points.square().sum(-1)
+    radius = radius_key(points.square().sum(-1))
     order = radius.argsort(-1)
     if bool((radius.gather(-1, order).diff(dim=-1) != 0).all()):
         return order
-    for key in (*points.flip(-1).unbind(-1), radius):  # the last key counts most
-        order = order.gather(-1, key.gather(-1, order).argsort(stable=True, dim=-1))
-    return order
+    order = (points @ generic_direction(points.shape[-1]).to(points)).argsort(dim=-1, stable=True)
+    return order.gather(-1, radius.gather(-1, order).argsort(dim=-1, stable=True))
 
 
 def evenly_by_radius(points: Tensor, weights: Tensor | None, limit: int) -> Tensor:
@@ -101,23 +101,34 @@ def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int], company: i
 
     >>> points = torch.tensor([[[0.0], [0.1], [9.0], [-1.0], [-1.1], [1.0], [1.1]]])
     >>> [farthest_in_views([points], [2], company).tolist() for company in (0, 2)]
-    [[[0, 2]], [[0, 4]]]
+    [[[0, 2]], [[0, 6]]]
     """
     chosen: list[Tensor] = []
     for view, count in zip(views, counts, strict=True):
         radius = view.norm(dim=-1, keepdim=True) / math.sqrt(view.shape[-1])
         compressed = view * (torch.log1p(radius) / radius.clamp_min(1e-6))
+        along = compressed @ generic_direction(view.shape[-1]).to(view)  # (B, n): decides ties
         distance = torch.full_like(radius.squeeze(-1), torch.inf)
         for index in chosen:
             distance = torch.minimum(distance, _square_distance(compressed, index))
         before, wanted = len(chosen), count * (2 if company else 1)
         for _ in range(min(wanted, max(count, view.shape[1] - before))):
-            index = distance.argmax(1) if chosen else radius.squeeze(-1).argmin(1)
+            index = _largest(distance if chosen else -radius.squeeze(-1), along)
             chosen.append(index)
             distance = torch.minimum(distance, _square_distance(compressed, index))
         if company:
             chosen = _in_company(compressed, chosen, before, count, company)
     return torch.stack(chosen, 1)
+
+
+def _largest(values: Tensor, along: Tensor) -> Tensor:
+    """Number (B,) of the largest of values (B, n); of those that rounding may have set apart, of ``along``.
+
+    So neither the order of the rows nor the last bit decides where a sample is symmetric or has ties.
+    """
+    most = values.amax(1, keepdim=True)
+    tied = values >= most - _TIED * most.abs() - _TIED**2
+    return torch.where(tied, along, -torch.inf).argmax(1)
 
 
 def _square_distance(points: Tensor, index: Tensor) -> Tensor:
@@ -129,11 +140,18 @@ def _square_distance(points: Tensor, index: Tensor) -> Tensor:
 def _in_company(points: Tensor, chosen: list[Tensor], before: int, count: int, company: int) -> list[Tensor]:
     """The landmarks before, and ``count`` of those after them: in their order, but lonely ones last."""
     index = torch.stack(chosen, 1)
-    nearest = torch.cdist(points, gather_rows(points, index)).argmin(-1)  # (B, n)
+    distance = _distances(points, gather_rows(points, index))  # (B, n, k)
+    near = distance <= distance.amin(-1, keepdim=True) * (1 + _TIED) + _TIED
+    nearest = near.to(torch.uint8).argmax(-1)  # (B, n): the first of those that are equally near
     size = torch.zeros_like(index).scatter_add_(1, nearest, torch.ones_like(nearest))
     order = (size[:, before:] < company).to(torch.uint8).argsort(stable=True, dim=-1)[:, :count]
     kept = torch.cat([index[:, :before], index[:, before:].gather(1, order)], 1)
     return list(kept.unbind(1))
+
+
+def _distances(points: Tensor, others: Tensor) -> Tensor:
+    """(B, n, k) between points (B, n, d) and others (B, k, d); a product would lose half the digits."""
+    return torch.cdist(points, others, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def landmark_spacing(landmarks: Tensor) -> Tensor:
@@ -146,5 +164,5 @@ def landmark_spacing(landmarks: Tensor) -> Tensor:
     if count == 1:
         return torch.full_like(landmarks[:, 0, 0], math.sqrt(dim))
     itself = torch.eye(count, dtype=torch.bool, device=landmarks.device)
-    distance = torch.cdist(landmarks, landmarks).masked_fill(itself, torch.inf)
+    distance = _distances(landmarks, landmarks).masked_fill(itself, torch.inf)
     return distance.amin(-1).mean(-1)

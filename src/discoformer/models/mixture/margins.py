@@ -1,7 +1,8 @@
 """Columns made normal by the network itself, in one dimension and with many slots.
 
 A column is sorted and, if it is long, summed up in equal groups first: in one dimension a few hundred means
-say all that the slots can tell apart, and every column costs the same however many rows there are.
+say all that the slots can tell apart, and every column costs the same however many rows there are.  Loops of
+the last layer gain nothing there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def fit_margins(network: UnifiedNetwork, context: Tensor, weights: Tensor | None
     flat = frame.normalize(columns).reshape(-1, *columns.shape[-2:])
     share = None if share is None else share.reshape(flat.shape[:-1])
     sample = in_groups(flat, share, config.margin_groups)
-    mixture: StudentMixture = network.core.digest(sample, axes=axes, slots=config.margin_slots)
+    mixture: StudentMixture = network.core.digest(sample, axes=axes, slots=config.margin_slots, loops=0)
     batch = columns.shape[:-2]
     mixture = mixture.map(lambda tensor: tensor.reshape((*batch, *tensor.shape[1:])))
     return ColumnMaps(

@@ -30,6 +30,7 @@ _NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
+_TIED = 1e-10  # difference of costs that rounding can make
 _STEPS = 20  # of expectation-maximization, at most
 
 
@@ -129,7 +130,9 @@ def _merge_cheap(slots: _Group, total: Tensor) -> _Group:
     costs.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
     number = torch.arange(costs.shape[-1], device=costs.device)
     while True:
-        least, partner = costs.min(-1)
+        least = costs.amin(-1)
+        tied = costs <= (least + _TIED * (1 + least.abs())).unsqueeze(-1)
+        partner = tied.to(torch.uint8).argmax(-1)  # the first of those that rounding alone sets apart
         price = _price(known, total)
         mutual = (partner.gather(-1, partner) == number) & (number < partner) & (least < price)
         rows, a = mutual.nonzero(as_tuple=True)

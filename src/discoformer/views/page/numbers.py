@@ -27,6 +27,7 @@ from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Field
 from discoformer.core.pushforward import Pushforward
+from discoformer.core.restriction import Restriction
 from discoformer.core.transforms import ColumnMap, ColumnMaps, Frame, KeptColumns, Relation, Transform
 from discoformer.models.mixture.student import StudentMixture
 
@@ -133,12 +134,26 @@ def _(transform: ColumnMaps) -> Numbers:
 def _(transform: KeptColumns) -> Numbers:
     relation = transform.relation
     _refuse_batch(relation.center, 2)
+    ends = (
+        None if transform.ends is None else dict(zip(("low", "high"), map(pack, transform.ends), strict=True))
+    )
     return {
         "kind": "kept",
         "kept": list(transform.kept),
         "dropped": list(transform.dropped),
         "relation": {name: pack(getattr(relation, name)) for name in Relation._fields},
         "names": None if transform.names is None else list(transform.names),
+        "ends": ends,
+    }
+
+
+@transform_numbers.register
+def _(transform: Restriction) -> Numbers:
+    _refuse_batch(transform.log_mass, 0)
+    return {
+        "kind": "restriction",
+        "relation": {name: pack(getattr(transform.relation, name)) for name in Relation._fields},
+        **{name: pack(getattr(transform, name)) for name in ("low", "high", "log_mass")},
     }
 
 
@@ -217,9 +232,20 @@ def _read_maps(numbers: Mapping[str, Any]) -> ColumnMaps:
 
 
 def _read_kept(numbers: Mapping[str, Any]) -> KeptColumns:
-    relation = Relation(*(unpack(numbers["relation"][name]) for name in Relation._fields))
     names = None if numbers["names"] is None else tuple(numbers["names"])
-    return KeptColumns(tuple(numbers["kept"]), tuple(numbers["dropped"]), relation, names)
+    ends = numbers["ends"] and (unpack(numbers["ends"]["low"]), unpack(numbers["ends"]["high"]))
+    return KeptColumns(
+        tuple(numbers["kept"]), tuple(numbers["dropped"]), _read_relation(numbers), names, ends
+    )
+
+
+def _read_restriction(numbers: Mapping[str, Any]) -> Restriction:
+    ends = (unpack(numbers[name]) for name in ("low", "high", "log_mass"))
+    return Restriction(_read_relation(numbers), *ends)
+
+
+def _read_relation(numbers: Mapping[str, Any]) -> Relation:
+    return Relation(*(unpack(numbers["relation"][name]) for name in Relation._fields))
 
 
 def _read_half_line(numbers: Mapping[str, Any]) -> HalfLine:
@@ -245,6 +271,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "frame": _read_frame,
     "maps": _read_maps,
     "kept": _read_kept,
+    "restriction": _read_restriction,
     "half-line": _read_half_line,
     "interval": _read_interval,
     "normal-scores": _read_normal_scores,

@@ -136,12 +136,12 @@ export class ColumnMaps {
   outside(points, logDensity, score, support) {
     const { dim } = this;
     for (const [j, map] of this.maps) {
-      if (!support[j]) continue;
       for (let p = 0, k = j; p < logDensity.length; p++, k += dim) {
         const x = points[k];
-        const beyond = x < map.low || x > map.high;
+        if (x < map.low || x > map.high) logDensity[p] = -Infinity;
+        if (!support[j]) continue;
         const [logSlope, bend] = map.slope(clamp(x, map));
-        logDensity[p] = beyond ? -Infinity : logDensity[p] + logSlope;
+        logDensity[p] += logSlope;
         if (score) score[k] = score[k] * Math.exp(logSlope) + bend;
       }
     }
@@ -185,15 +185,14 @@ export class ColumnMaps {
 
 /** Some of the columns; the others follow from them by a relation found in the sample. */
 export class KeptColumns {
-  constructor(kept, dropped, relation) {
-    Object.assign(this, { kept, dropped, relation });
+  constructor(kept, dropped, relation, ends) {
+    Object.assign(this, { kept, dropped, relation, ends });
     this.dim = kept.length + dropped.length;
   }
 
   static read(numbers) {
-    const relation = {};
-    for (const [name, part] of Object.entries(numbers.relation)) relation[name] = unpack(part);
-    return new KeptColumns(numbers.kept, numbers.dropped, relation);
+    const ends = numbers.ends && { low: unpack(numbers.ends.low), high: unpack(numbers.ends.high) };
+    return new KeptColumns(numbers.kept, numbers.dropped, readRelation(numbers.relation), ends);
   }
 
   normalize(points) {
@@ -207,8 +206,7 @@ export class KeptColumns {
   }
 
   denormalize(points) {
-    const { kept, dropped, dim } = this;
-    const { center, slopes, offset } = this.relation;
+    const { kept, dropped, dim, ends } = this;
     const rows = points.length / kept.length;
     const out = new Float64Array(rows * dim);
     for (let p = 0; p < rows; p++) {
@@ -216,22 +214,21 @@ export class KeptColumns {
         out[p * dim + c] = points[p * kept.length + j];
       });
       dropped.forEach((c, e) => {
-        let sum = offset[e];
-        kept.forEach((_, j) => {
-          sum += (points[p * kept.length + j] - center[j]) * slopes[j * dropped.length + e];
-        });
-        out[p * dim + c] = sum;
+        const value = complete(this.relation, points, p, e);
+        out[p * dim + c] = ends ? clamp(value, { low: ends.low[e], high: ends.high[e] }) : value;
       });
     }
     return out;
   }
 
   outside(points, logDensity, score) {
-    if (!score) return null;
+    const { dim, ends } = this;
+    const beyond = (p, c, e) => points[p * dim + c] < ends.low[e] || points[p * dim + c] > ends.high[e];
     const size = this.kept.length;
-    const out = new Float64Array(logDensity.length * this.dim);
+    const out = score && new Float64Array(logDensity.length * dim);
     for (let p = 0; p < logDensity.length; p++) {
-      for (let j = 0; j < size; j++) out[p * this.dim + this.kept[j]] = score[p * size + j];
+      if (ends && this.dropped.some((c, e) => beyond(p, c, e))) logDensity[p] = -Infinity;
+      else if (out) for (let j = 0; j < size; j++) out[p * dim + this.kept[j]] = score[p * size + j];
     }
     return out;
   }
@@ -253,9 +250,72 @@ export class KeptColumns {
   checkGiven() {}
 }
 
+/** No mass where columns that follow from these would leave their bounds; the twin of core/restriction.py. */
+export class Restriction {
+  constructor(relation, low, high, logMass) {
+    Object.assign(this, { relation, low, high, logMass });
+    this.dim = relation.center.length;
+  }
+
+  static read(numbers) {
+    const [low, high, logMass] = ["low", "high", "log_mass"].map(name => unpack(numbers[name]));
+    return new Restriction(readRelation(numbers.relation), low, high, logMass[0]);
+  }
+
+  normalize(points) {
+    return points;
+  }
+
+  denormalize(points) {
+    return points;
+  }
+
+  outside(points, logDensity, score) {
+    for (let p = 0; p < logDensity.length; p++) {
+      const beyond = this.low.some((low, e) => {
+        const value = complete(this.relation, points, p, e);
+        const slack = OFF_SUPPORT * this.relation.scale[e];
+        return value < low - slack || value > this.high[e] + slack;
+      });
+      logDensity[p] = beyond ? -Infinity : logDensity[p] - this.logMass;
+      if (beyond && score) score.fill(0, p * this.dim, (p + 1) * this.dim);
+    }
+    return score;
+  }
+
+  select(columns) {
+    return [null, columns];
+  }
+
+  axis() {
+    throw new RangeError("take a marginal before a picture: bounds of other columns cut it off");
+  }
+
+  outerSupport(support) {
+    return support;
+  }
+
+  checkGiven() {}
+}
+
+const OFF_SUPPORT = 1e-6; // of core/transforms.py
+
+function readRelation(numbers) {
+  return Object.fromEntries(Object.entries(numbers).map(([name, part]) => [name, unpack(part)]));
+}
+
+/** Left-out column e at row p of the kept columns. */
+function complete({ center, slopes, offset }, points, p, e) {
+  let sum = offset[e];
+  for (let j = 0; j < center.length; j++) {
+    sum += (points[p * center.length + j] - center[j]) * slopes[j * offset.length + e];
+  }
+  return sum;
+}
+
 /** Moved onto the bound where it is beyond: a harmless value, for no mass. */
 function clamp(x, map) {
   return Math.min(Math.max(x, map.low), map.high);
 }
 
-export const TRANSFORMS = { frame: Frame, maps: ColumnMaps, kept: KeptColumns };
+export const TRANSFORMS = { frame: Frame, maps: ColumnMaps, kept: KeptColumns, restriction: Restriction };
