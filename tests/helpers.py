@@ -203,8 +203,12 @@ def attention_network(frame: str = "whiten", *, lift: bool = True) -> Network:
 def parameters(field: Pushforward) -> tuple[Tensor, Tensor, Tensor]:
     """Weights (M,), means (M, d) and covariances (M, d, d) of a fitted mixture, in the units of the data."""
     (frame,) = field.transforms
-    moved = field.base.transform(frame.inverse, frame.center)
-    return moved.log_weight.exp(), moved.mean, moved.covariance
+    blend = field.base.transform(frame.inverse, frame.center)
+    weights = [
+        part.log_weight.exp() * share for part, share in zip(blend.parts, blend.log_weight.exp(), strict=True)
+    ]
+    means, covariances = ([getattr(part, name) for part in blend.parts] for name in ("mean", "covariance"))
+    return torch.cat(weights), torch.cat(means), torch.cat(covariances)
 
 
 class MaximumLikelihood(Method):

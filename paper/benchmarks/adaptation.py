@@ -19,13 +19,14 @@ import numpy as np
 import torch
 from families import FAMILIES, problem
 
+from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
 from discoformer.training.adapt import adapt
 from discoformer_paper.harness.benchmark import Session, benchmark
 from discoformer_paper.harness.problems import Problem
 from discoformer_paper.harness.terminal import track
 
-MODELS = ("attention-d2", "mixture", "mixture-gmm")
+MODELS = ("attention-d2", "default", "default-gmm")
 STEPS, USUAL_STEPS = {"attention-d2": 4}, 8
 ASKED = {"attention-d2": ("laplace", "student")}  # the families of the paper; all of them for the others
 
@@ -45,7 +46,8 @@ def errors(network: Network, of: Problem, indices: Sequence[int], steps: int) ->
 
 def table(run: Session, size: int) -> None:
     """One row per family."""
-    label, _, network = run.ours
+    label, _, method = run.ours
+    network = method.network if isinstance(method, Views) else method
     assert isinstance(network, Network)  # main has seen to it
     steps = STEPS.get(label, USUAL_STEPS)
     rows = []
@@ -64,8 +66,8 @@ def table(run: Session, size: int) -> None:
 def main(run: Session, args: Namespace) -> None:
     for name in MODELS if args.model == "default" else [args.model]:
         one = run.of_model(name)
-        if not isinstance(one.ours.method, Network):
-            raise SystemExit(f"{name}: steps are taken by one network, not a stack: give a member to --model")
+        if not isinstance(one.ours.method, Network | Views):
+            raise SystemExit(f"{name}: steps are taken by a network: give one to --model")
         table(one, 64 if args.quick else 512)
 
 

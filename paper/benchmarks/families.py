@@ -1,7 +1,6 @@
 """Families that are not Gaussian mixtures: relative score error (%) in the plane, n = 512 and 2048.
 
-    python paper/benchmarks/families.py --model default-gmm    # the stack trained on Gaussian mixtures only
-    python paper/benchmarks/families.py --model mixture-gmm    # one network of it
+    python paper/benchmarks/families.py --model default-gmm    # trained on Gaussian mixtures only
 
 ring      radius 2, log-normal in the radius with relative width 0.15
 banana    standard normal, bent: y2 + 2 (y1^2 - 1)

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discoformer.api.detector import DensityDetector
     from discoformer.api.estimate import estimate
     from discoformer.api.estimator import DiScoFormer
     from discoformer.api.evidence import evidence, savage_dickey
@@ -34,6 +35,7 @@ __all__ = [
     "KDE",
     "DataError",
     "Density",
+    "DensityDetector",
     "DiScoFormer",
     "DiScoFormerImputer",
     "Estimate",
@@ -55,6 +57,7 @@ _HOMES = {
     "KDE": "discoformer.baselines.kde",
     "DataError": "discoformer.core.checks",
     "Density": "discoformer.core.fields",
+    "DensityDetector": "discoformer.api.detector",
     "DiScoFormer": "discoformer.api.estimator",
     "DiScoFormerImputer": "discoformer.api.imputer",
     "Estimate": "discoformer.core.fields",

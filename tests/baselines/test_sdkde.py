@@ -125,10 +125,10 @@ def test_equivariance_batches_and_memory(bandwidth: str) -> None:
         close(Estimate(log_density[b], score[b]), SDKDE(bandwidth=bandwidth).fit(x[b]).estimate(y[b]))
 
 
-@pytest.mark.parametrize("core", ["mixture", "attention"])
+@pytest.mark.parametrize("core", ["unified", "attention"])
 def test_autograd_score_is_the_gradient_of_the_log_density(core: str) -> None:
     torch.manual_seed(0)
-    if core == "mixture":
+    if core == "unified":
         values = {"kind": core, "layers": 1, "width": 8, "heads": 2, "slots": 4}
     else:
         values = {"kind": core, "dim": 2, "layers": 1, "width": 8, "heads": 2, "feedforward": 8}

@@ -10,7 +10,7 @@ import pytest
 from helpers import BAD_FILES, EXACT, KERNEL, two_groups
 from matplotlib.figure import Figure
 
-from discoformer import SupportWarning
+from discoformer import DiScoFormer, SupportWarning
 from discoformer.baselines.kde import KDE
 from discoformer.cli import estimate, main
 from discoformer.cli import estimate as command
@@ -387,3 +387,27 @@ def test_the_command_refuses_in_one_line_and_keeps_the_old_file(
     (tmp_path / "folder").mkdir()
     assert main(["estimate", str(tmp_path / "folder"), "--model", "kde-scott"]) == 2
     assert "a folder is streamed" in capsys.readouterr().err
+
+
+def test_why_names_the_column_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 3))
+    values[17, 1] += 5
+    write_table(Table(values, ("a", "b", "c")), tmp_path / "data.csv")
+    assert main([*KERNEL, str(tmp_path / "data.csv"), "--why"]) == 0
+    assert "row 17: b = " in capsys.readouterr().out
+    assert main([*KERNEL, str(tmp_path / "data.csv"), "--why", "--std", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["why"][0]["row"] == 17 and report["why"][0]["reasons"][0].startswith("b = ")
+    assert report["mean_log_density_std"] > 0
+
+
+def test_error_bars_are_written_beside_the_answers(data: Table, csv: Path, tmp_path: Path) -> None:
+    out, picture = tmp_path / "bars.csv", tmp_path / "band.png"
+    one = [*KERNEL, str(csv), "--std", "--out", str(out), "--columns", "a", "--plot", str(picture)]
+    assert main(one) == 0
+    table = read_table(out)
+    assert table.names == ("a", "b", "log_density", "score_a", "log_density_std", "score_a_std")
+    bars = DiScoFormer(model="kde-scott").fit(data.values[:, :1]).estimate(data.values[:, :1], std=True)
+    np.testing.assert_allclose(table.values[:, 4], bars.log_density_std, rtol=1e-9)
+    assert picture.stat().st_size > 0

@@ -17,6 +17,7 @@ from discoformer.models.registry import (
     build_network,
     list_models,
     load_model,
+    load_network,
     read_card,
     register,
     save_model,
@@ -33,7 +34,7 @@ def test_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     save_model(network, card, path)
     assert read_card(path) == card
-    loaded = load_model(path)
+    loaded = load_network(path)
     x = torch.randn(50, 2, dtype=torch.float64)
     torch.testing.assert_close(loaded(x, x), network.double()(x, x))
     assert not any(p.requires_grad for p in loaded.parameters())

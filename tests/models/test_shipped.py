@@ -70,6 +70,14 @@ def test_one_set_of_weights_is_a_distribution_in_every_dimension(name: str) -> N
         assert float((score.detach() - gradient).norm() / gradient.norm()) < 1e-8
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_far_row_does_not_vouch_for_itself(d: int) -> None:
+    x, model = points(300, d), load_model("default")
+    for far in (10.0, 1e3, 1e5):
+        rows = torch.cat([x, x.mean(0, keepdim=True) + far * x.std(0)])
+        assert int(model.fit(rows).left_out(rows).argmin()) == 300
+
+
 @pytest.mark.parametrize("d", [2, 5])
 def test_default_has_less_error_than_kernel_density_and_the_mixture_by_bic(d: int) -> None:
     """Validation seeds, small samples: a wide margin, so that only broken weights fail."""

@@ -27,7 +27,7 @@ def test_npy_files_of_any_kind(dtype: str, order: Any, tmp_path: Path) -> None:
 
 
 def test_no_pass_holds_more_than_a_few_chunks(
-    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    many: None, model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chunks alive at the same time, while a fit and an estimate go over thirty of them."""
     import weakref

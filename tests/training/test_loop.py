@@ -202,8 +202,8 @@ def test_a_resumed_run_keeps_its_recipe_but_for_its_length_and_reports(tmp_path:
     trainer.save()
     longer = replace(RECIPE, steps=24, cycles=2, decay=3, report_dims=[3], report_sizes=[16])
     Trainer(longer, tmp_path, resume=True)
-    other = replace(longer, frame="identity", prior={"name": "gmm"}, lr=1e-4, sizes=(16, 32))
-    with pytest.raises(DataError, match="recipe with another frame, lr, prior, sizes: put back"):
+    other = replace(longer, clip=0.5, prior={"name": "gmm"}, lr=1e-4, sizes=(16, 32))
+    with pytest.raises(DataError, match="recipe with another clip, lr, prior, sizes: put back"):
         Trainer(other, tmp_path, resume=True)
     progress = {"step": 3, "seconds": 0.0, "running": {}}  # as older checkpoints have it
     path = tmp_path / "checkpoint.safetensors"

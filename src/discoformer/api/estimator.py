@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 import discoformer.api.frames as frames
-import discoformer.functionals as functionals
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
+from discoformer.api.questions import Questions
+from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError, check_points, check_weights, show_cell
-from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_density, as_point_density
+from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
     labels_of,
@@ -32,7 +33,7 @@ from discoformer.data.containers import (
     wrap_column,
     wrap_columns,
 )
-from discoformer.functionals import Functional, Split
+from discoformer.functionals.bootstrap import WithSpread
 from discoformer.methods import takes_kinds
 from discoformer.scale.opening import is_remote, open_source
 from discoformer.scale.source import is_dask
@@ -41,10 +42,9 @@ from discoformer.scale.stream import Stream, StreamingMethod
 __all__ = ["DiScoFormer"]
 
 _FORMAT = 1  # of pickles: raised when what they hold changes
-_DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
 
 
-class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Density estimation by a pretrained network: no bandwidth, no training on your data.
 
     Data may be arrays, pandas or polars frames, or torch tensors.  Frames may have categories, truth values,
@@ -181,12 +181,12 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def log_density(self, X: Any) -> Any:
         """Log density (m,) at the rows of X (m, d); a series with the index of X for a frame."""
-        result = self.score_samples(X)
+        result = self._answer(X, score=False).log_density
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def score(self, X: Any, y: Any = None) -> float:
         """Total log likelihood of the rows of X (m, d); the gradient is `score_function`."""
-        total = self.score_samples(X).sum()
+        total = self._answer(X, score=False).log_density.sum()
         return float(total.detach() if isinstance(total, Tensor) else total)
 
     def score_function(self, X: Any) -> Any:
@@ -196,20 +196,26 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             return result
         return wrap_columns(result[:, self._scored], [self._labels[j] for j in self._scored], X)
 
-    def estimate(self, X: Any) -> Any:
-        """Log density and score at once.
+    def estimate(self, X: Any, *, std: bool = False) -> Any:
+        """Log density and score at once; with ``std`` their standard deviations, by the Bayesian bootstrap.
 
         Returns
         -------
-        Estimate or frame
-            For arrays and tensors a named tuple of ``log_density`` (m,) and ``score`` (m, d).  For a frame
-            a frame with its index and the columns ``log_density`` and ``score_<column>``.
+        Estimate, WithSpread or frame
+            For arrays and tensors a named tuple of ``log_density`` (m,) and ``score`` (m, d), and with
+            ``std`` of ``log_density_std`` and ``score_std``.  For a frame a frame with its index and the
+            columns ``log_density`` and ``score_<column>``, and with ``std`` both with ``_std`` at the end.
         """
-        result = self._answer(X)
+        result: Any = self._answer(X)
+        if std:
+            bars = self._spread(X)
+            result = WithSpread(result.log_density, result.score, bars.log_density, bars.score)
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
         names = ["log_density", *(f"score_{self._labels[j]}" for j in self._scored)]
-        return wrap_columns(np.column_stack([result.log_density, result.score[:, self._scored]]), names, X)
+        names += [f"{name}_std" for name in names] if std else []
+        columns = [part if part.ndim == 1 else part[:, self._scored] for part in result]
+        return wrap_columns(np.column_stack(columns), names, X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on."""
@@ -247,12 +253,7 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return frames.fill_gaps(self, X, draws, random_state)
 
     def marginal(self, columns: Any) -> DiScoFormer:
-        """The estimator of some of the columns, in the order given, without another fit.
-
-        Parameters
-        ----------
-        columns : a name or number of a column, or a sequence of them
-        """
+        """The estimator of some of the columns, by name or number, in that order; without another fit."""
         keep = self._positions(columns)
         return self._derived(as_density(self.field_).marginal(keep), keep)
 
@@ -286,22 +287,6 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
         density = as_density(self.field_)
         result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
-
-    def entropy(self, *, split: Split = "balanced") -> Functional:
-        """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
-
-        Parameters
-        ----------
-        split : "balanced", "folds" or "none"
-            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
-            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
-            the value is that of the fitted density itself, from draws of it.
-        """
-        return functionals.entropy(*self._sample_and_source(), split=split)
-
-    def fisher_information(self, *, split: Split = "balanced") -> Functional:
-        """Fisher information E |grad log f|^2, and its standard error; ``split`` is as for `entropy`."""
-        return functionals.fisher_information(*self._sample_and_source(), split=split)
 
     def explore(self) -> Any:
         """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
@@ -444,15 +429,9 @@ class DiScoFormer(DensityMixin, BaseEstimator):  # type: ignore[misc]
             tags.input_tags.allow_nan = takes_kinds(choose(self.model, self.axes))
         return tags
 
-    def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
-        """What the functionals are to average over, and what they are to ask."""
-        check_is_fitted(self)
-        if self._sample is None or self._weights is not None or np.isnan(self._sample).any():
-            with torch.no_grad():
-                draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
-            return draws.cpu().numpy(), self.field_
-        fitted = Fitted(self.field_, choose(self.model, self.axes), self._bounds, self._kinds)
-        return self._sample[..., self.field_.support], fitted.refit()
+    def _refit(self) -> FitRecipe:
+        """The method for further fits to the columns that carry a density."""
+        return Fitted(self.field_, choose(self.model, self.axes), self._bounds, self._kinds).refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)

@@ -33,6 +33,7 @@ COMMANDS = {
     "report": "one page about a file, with pictures",
     "rfi": "relative Fisher information between two samples",
     "sample": "new rows that look like those of a file",
+    "summary": "mean, mode, intervals and probabilities of a file",
     "train": "train a network from a recipe",
 }
 

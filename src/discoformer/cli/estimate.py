@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from discoformer.api.answers import answers
 from discoformer.api.fitting import Fitted, fit_stream
@@ -32,7 +33,7 @@ from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, w
 from discoformer.columns.schema import Schema, infer_schema
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError, check_weights, show_cell
-from discoformer.core.fields import Density
+from discoformer.core.fields import Density, Estimate, as_density
 from discoformer.data.batches import Batches, open_batches
 from discoformer.data.files import (
     Table,
@@ -47,6 +48,8 @@ from discoformer.data.numeric import used_schema
 from discoformer.data.peek import columns_to_stream
 from discoformer.data.style import style_of
 from discoformer.data.writer import neutral, output_writer
+from discoformer.detection.reasons import Reasons, explain_rows
+from discoformer.functionals.bootstrap import bootstrap
 from discoformer.methods import resolve, takes_kinds
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import ArraySource, Source
@@ -66,6 +69,8 @@ examples:
   discoformer estimate data.csv --types zip=category,age=continuous --exclude note --weights count
   discoformer estimate data.parquet --columns age,income --plot picture.png
   discoformer estimate data.csv --bounds age=0:,share=0:1 --plot unusual.png --view outliers
+  discoformer estimate data.csv --why                  the most unusual rows, with reasons
+  discoformer estimate data.csv --std --out bars.csv   with log_density_std and score_<column>_std
   discoformer estimate data.csv --queries grid.npy --out at_grid.npy
   discoformer estimate data.csv --bandwidth loo --json
 """
@@ -98,6 +103,16 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         type=_bandwidth,
         help=f"kernel density with this bandwidth: {', '.join(RULES)}, or a number",
     )
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="say which columns make the most unusual rows so, and what was expected",
+    )
+    parser.add_argument(
+        "--std",
+        action="store_true",
+        help="error bars: standard deviations of log density and score, in --out too",
+    )
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw FILE: png, pdf or svg")
     parser.add_argument("--view", choices=VIEWS, help=f"what to draw (default: {VIEWS[0]})")
     return parser
@@ -129,18 +144,27 @@ def run(args: argparse.Namespace) -> None:
             values, found = chunk.numpy(), log_density.numpy()
             part = slice(summary.count, summary.count + len(values))
             if write is not None:
-                answer = np.column_stack([found, score.numpy()[:, job.scored]])
+                bars = () if job.spread is None else (job.spread[part],)
+                answer = np.column_stack([found, score.numpy()[:, job.scored], *bars])
                 write(_joined(next(frames, None), values, answer, job.names))
             seen = found if job.left_out is None else job.left_out(values, part)
             summary.add(values, found, seen, seen if job.common is None else seen + job.common(values))
         if args.plot:
             assert job.table is not None
-            plot(job.field, job.table.values, job.table.names, args.plot, view=args.view or VIEWS[0])
+            view = args.view or VIEWS[0]
+            plot(job.field, job.table.values, job.table.names, args.plot, view=view, band=job.band)
+    reasons = None
+    if args.why:
+        assert job.table is not None
+        points = torch.from_numpy(summary.values[summary.unusual])
+        sample, method = torch.from_numpy(job.table.values), job.fitted.refit()
+        reasons = explain_rows(as_density(job.field), points, sample, method=method, names=job.columns)
 
     if args.json:
-        _print_json(args, job, summary)
+        _print_json(args, job, summary, reasons)
     elif str(args.out) != "-":
         _print_summary(args, job, summary)
+        _print_reasons(summary, reasons)
 
 
 def _in_memory(args: argparse.Namespace) -> Job:
@@ -149,14 +173,28 @@ def _in_memory(args: argparse.Namespace) -> Job:
     if args.queries is not None:
         queries = read_queries(args.queries, context, args.columns)
     rows = None if queries.raw is None or _is_npy(args.out) else FrameRows(queries.raw.frame)
-    names = _result_names(context, queries if rows is None else rows) if args.out else ()
+    names = _result_names(context, queries if rows is None else rows, std=args.std) if args.out else ()
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     fitted = fit_table(context, model, args.bounds)
     job = _job(fitted, context, queries, names, rows)
+    job = _with_bars(job, context, queries) if args.std else job
     if queries is not context or not isinstance(fitted.field, Density):
         return job
     left_out = _left_out(fitted.field, context)
     return replace(job, left_out=lambda _, part: left_out[part])
+
+
+def _with_bars(job: Job, context: Table, queries: Table) -> Job:
+    """The job with standard deviations of its answers, and of the log density anywhere."""
+
+    def spread(points: NDArray[np.float64]) -> Estimate[Tensor]:
+        rows = torch.from_numpy(context.values)
+        weights = None if context.weights is None else check_weights(context.weights, rows)
+        return bootstrap(job.fitted.refit(), job.field, rows, torch.from_numpy(points), weights=weights)
+
+    log_density, score = (part.numpy() for part in spread(queries.values))
+    bars = np.column_stack([log_density, score[:, job.scored]])
+    return replace(job, spread=bars, band=lambda points: spread(points).log_density.numpy())
 
 
 def _job(
@@ -216,12 +254,13 @@ def _is_streamed(args: argparse.Namespace) -> bool:
         return False
     if len(args.files) > 1:
         return False
-    plain = args.plot is None and args.bounds is None and args.weights is None
+    plain = not (args.plot or args.bounds or args.weights or args.std or args.why)
     if plain and isinstance(resolve(args.model).method, StreamingMethod):
         return True
     if args.file.is_dir():
         raise DataError(
-            f"{args.file}: a folder is streamed, which --plot, --bounds, --weights and {args.model} cannot be"
+            f"{args.file}: a folder is streamed: without --plot, --bounds, --weights, --std, --why, by a "
+            "mixture model"
         )
     return False
 
@@ -295,13 +334,16 @@ def _is_npy(out: Path | None) -> bool:
     return out is not None and out.suffix.lower() == ".npy"
 
 
-def _result_names(context: Table, queries: Table | FrameRows | Batches) -> tuple[str, ...]:
-    return _with_answers(queries.names, [context.names[j] for j in _scored(context)])
+def _result_names(
+    context: Table, queries: Table | FrameRows | Batches, *, std: bool = False
+) -> tuple[str, ...]:
+    return _with_answers(queries.names, [context.names[j] for j in _scored(context)], std=std)
 
 
-def _with_answers(columns: Sequence[str], scored: Sequence[str]) -> tuple[str, ...]:
-    """The columns, log_density and score_<column>, unless a name is taken."""
-    names = (*columns, "log_density", *(f"score_{name}" for name in scored))
+def _with_answers(columns: Sequence[str], scored: Sequence[str], *, std: bool = False) -> tuple[str, ...]:
+    """The columns, log_density and score_<column>, and the same with _std, unless a name is taken."""
+    answers = ("log_density", *(f"score_{name}" for name in scored))
+    names = (*columns, *answers, *(f"{name}_std" for name in answers if std))
     taken = [name for name in columns if names.count(name) > 1]
     if taken:
         raise DataError(
@@ -317,8 +359,18 @@ def _model_name(args: argparse.Namespace) -> str:
     return f"model {args.model}"
 
 
-def _print_json(args: argparse.Namespace, job: Job, summary: Summary) -> None:
-    report = {
+def _print_reasons(summary: Summary, reasons: Reasons | None) -> None:
+    """Why the most unusual rows are so."""
+    for place in range(0 if reasons is None else len(reasons)):
+        assert reasons is not None
+        lines = reasons.describe(place) or ["no column is odd given the others"]
+        print(f"\nrow {summary.rows[-1 - place]}: {lines[0]}")
+        for line in lines[1:]:
+            print(f"    {line}")
+
+
+def _print_json(args: argparse.Namespace, job: Job, summary: Summary, reasons: Reasons | None) -> None:
+    report: dict[str, Any] = {
         "n": job.shape[0],
         "d": job.shape[1],
         "columns": job.columns,
@@ -333,6 +385,13 @@ def _print_json(args: argparse.Namespace, job: Job, summary: Summary) -> None:
         "out": str(args.out) if args.out else None,
         "plot": str(args.plot) if args.plot else None,
     }
+    if job.spread is not None:
+        report["mean_log_density_std"] = float(job.spread[:, 0].mean())
+    if reasons is not None:
+        report["why"] = [
+            {"row": int(summary.rows[-1 - place]), "reasons": reasons.describe(place)}
+            for place in range(len(reasons))
+        ]
     print(json.dumps(report))
 
 
@@ -341,6 +400,7 @@ def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None
     print(
         f"{job.shape[0]} rows, {job.shape[1]} column(s), {_model_name(args)}: "
         f"mean log density {summary.mean:.4f} at {summary.count} points"
+        + ("" if job.spread is None else f", known to {job.spread[:, 0].mean():.2g} on the average")
     )
     if job.table is not None and (text := kinds_text(job.table)):
         print(text)

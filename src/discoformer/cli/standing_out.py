@@ -15,6 +15,7 @@ from discoformer.core.fields import Density, Field, PointDensity, as_point_densi
 from discoformer.data.batches import Batches
 from discoformer.data.table import Table
 from discoformer.scale.source import Source
+from discoformer.views.plots import Band
 from discoformer.views.reasons import CommonScale, odd_columns, without_rows
 from discoformer.views.terminal import cell_text
 
@@ -54,6 +55,8 @@ class Job:
     rows : the queries as they were read, columns that are not used included; None for numbers alone
     table : the sample, if it is in memory
     left_out : log density of rows of the sample under the fit without each, from a chunk and its place
+    spread : standard deviations (m, 1 + d) of the answers, if they were asked for
+    band : standard deviations of the log density at further points
     common : what is to be added to log densities of rows that have not the same cells, to compare them
     """
 
@@ -67,6 +70,8 @@ class Job:
     table: Table | None = None
     left_out: Callable[[NDArray[np.float64], slice], NDArray[np.float64]] | None = None
     common: CommonScale | None = None
+    spread: NDArray[np.float64] | None = None
+    band: Band | None = None
 
     @property
     def field(self) -> PointDensity:

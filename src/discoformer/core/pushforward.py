@@ -97,7 +97,8 @@ class PushedField(Field):
     def __repr__(self) -> str:
         said = [text for text in (transform.describe() for transform in self.transforms) if text]
         last = "; ".join(said) or "every column, without bounds"
-        return f"{type(self).__name__} in {self.dim} column(s)\n  of {self.base!r}\n  {last}"
+        base = " ".join(repr(self.base).split())
+        return f"{type(self).__name__} in {self.dim} column(s)\n  of {base}\n  {last}"
 
 
 class PushedDensity(PushedField, PointDensity):

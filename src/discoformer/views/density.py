@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +13,14 @@ from discoformer.views.contours import explain_contours, fill_contours
 from discoformer.views.corner import draw_corner
 from discoformer.views.grids import column_grid, mesh, note_hidden
 from discoformer.views.panels import Panels, figure_of
-from discoformer.views.style import CURVE, INK, thin
+from discoformer.views.style import ACCENT, CURVE, INK, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_density"]
+__all__ = ["draw_density", "draw_line"]
+
+_NINETY = 1.645  # standard deviations on either side
 
 
 def draw_density(
@@ -27,14 +29,18 @@ def draw_density(
     """One column as a line, two as contours, more as a corner figure."""
     if field.dim > 2:
         return draw_corner(field, sample, names, panels)
-    draw = _draw_line if field.dim == 1 else _draw_contours
+    draw = draw_line if field.dim == 1 else _draw_contours
     return draw(field, sample, names, panels)
 
 
-def _draw_line(
-    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+def draw_line(
+    field: PointDensity,
+    sample: NDArray[np.float64],
+    names: Sequence[str],
+    panels: Panels,
+    band: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> Axes:
-    """Density of one column, with the sample as a rug."""
+    """Density of one column, with the sample as a rug and, if it is known, how sure it is."""
     axes = panels.one((6.4, 4.0))
     grid = column_grid(sample[:, 0], 400)
     density = np.exp(field.log_density(grid[:, None]))
@@ -42,6 +48,11 @@ def _draw_line(
     axes.fill_between(grid, density, color=CURVE, alpha=0.12, linewidth=0)
     axes.plot(grid, density, color=CURVE, linewidth=2)
     rug, top = thin(sample)[:, 0], density.max()
+    if band is not None:
+        width = np.exp(_NINETY * band(grid[:, None]))
+        axes.fill_between(grid, density / width, density * width, color=ACCENT, alpha=0.25, linewidth=0)
+        axes.set_title("band: 90 % error bars", loc="right", fontsize=8)
+        top = (density * width).max()
     fade = min(0.6, 60 / len(rug) + 0.08)
     axes.vlines(rug, -0.05 * top, -0.01 * top, color=INK, alpha=fade, linewidth=0.8)
     axes.set(xlabel=names[0], ylabel="density", xlim=(grid[0], grid[-1]), ylim=(-0.06 * top, 1.06 * top))

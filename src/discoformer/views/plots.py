@@ -18,7 +18,7 @@ from discoformer.core.extras import require
 from discoformer.core.fields import Field, PointDensity, as_point_density
 from discoformer.core.pushforward import on_support
 from discoformer.views.corner import draw_corner
-from discoformer.views.density import draw_density
+from discoformer.views.density import draw_density, draw_line
 from discoformer.views.outliers import draw_outliers
 from discoformer.views.panels import Panels, figure_of
 from discoformer.views.pictures import check_picture, save_picture
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
     Drawing = Callable[[PointDensity, NDArray[np.float64], Sequence[str], Panels], Axes | NDArray[np.object_]]
 
-__all__ = ["VIEWS", "plot", "plot_corner", "plot_density", "plot_outliers"]
+Band = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Standard deviations (m,) of the log density at points (m, d)."""
+
+__all__ = ["VIEWS", "Band", "plot", "plot_corner", "plot_density", "plot_outliers"]
 
 VIEWS = ("density", "corner", "outliers")
 
@@ -42,6 +45,7 @@ def plot(
     *,
     view: str = "density",
     ax: Axes | None = None,
+    band: Band | None = None,
 ) -> Axes | NDArray[np.object_]:
     """Draw a field over the sample it was fitted to.
 
@@ -53,6 +57,8 @@ def plot(
     path : picture to write (png, pdf or svg); an existing one is replaced
     view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
     ax : where to draw.  Pictures of several panels fill its place in the figure
+    band : standard deviations of the log density at points (m, d), drawn as a band of 90 % around the density
+        of one column; as from ``lambda x: est.estimate(x, std=True).log_density_std``
 
     Returns
     -------
@@ -78,7 +84,11 @@ def plot(
     draw: Drawing = {"corner": draw_corner, "outliers": draw_outliers}.get(view, draw_density)
     with rc_context(STYLE):
         shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
-        axes = draw(field, sample[:, kept], shown, Panels(ax, shown=path is None))
+        place = Panels(ax, shown=path is None)
+        if band is not None and view == "density" and field.dim == sample.shape[1] == 1:
+            axes: Axes | NDArray[np.object_] = draw_line(field, sample, shown, place, band)
+        else:
+            axes = draw(field, sample[:, kept], shown, place)
         if path is not None:
             save_picture(figure_of(np.ravel(np.asarray(axes))[0]), path)
     return axes
@@ -140,8 +150,10 @@ def plot_outliers(
 ) -> NDArray[np.object_]:
     """Draw which rows are unusual, and in which columns; parameters as for `plot`.
 
-    Top: the log density of all rows, with the ten lowest marked.  Bottom: the values of these ten rows,
-    coloured by their distance from the column's median, in units of its median absolute deviation.
+    Top: the log density of all rows, each by the fit without it, with the ten lowest marked.  Bottom: the
+    values of these ten rows, below them what was expected given the row's other values, coloured by surprise
+    (`discoformer.detection.reasons`).  A field that has no conditional laws colours the distance from the
+    median instead.
 
     Examples
     --------

@@ -123,7 +123,7 @@ def test_slots_can_be_emptied_without_harm() -> None:
     with torch.no_grad():
         layer.decide.weight[1] *= 200  # the decision on weights
     field = net.encode(x)
-    assert float(field.base.log_weight.exp().min()) < 1e-20
+    assert float(field.base.parts[0].log_weight.exp().min()) < 1e-20
     log_density, score = field.estimate(x)
     assert bool(log_density.isfinite().all() & score.isfinite().all())
 

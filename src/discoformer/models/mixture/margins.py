@@ -29,7 +29,9 @@ def fit_margins(network: UnifiedNetwork, context: Tensor, weights: Tensor | None
     flat = frame.normalize(columns).reshape(-1, *columns.shape[-2:])
     share = None if share is None else share.reshape(flat.shape[:-1])
     sample = in_groups(flat, share, config.margin_groups)
-    mixture: StudentMixture = network.core.digest(sample, axes=axes, slots=config.margin_slots, loops=0)
+    mixture: StudentMixture = network.core.digest(
+        sample, axes=axes, slots=config.margin_slots, loops=0, evidence=True
+    )
     batch = columns.shape[:-2]
     mixture = mixture.map(lambda tensor: tensor.reshape((*batch, *tensor.shape[1:])))
     return ColumnMaps(

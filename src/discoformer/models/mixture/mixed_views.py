@@ -130,7 +130,8 @@ class _Looking:
             None if self.weights is None else self.weights.unsqueeze(0),
             total=points.new_tensor([[total]]),
         )
-        mixture: StudentMixture = self.network.core.digest(sample, axes=axes).map(lambda t: t.squeeze(0))
+        mixture: StudentMixture = self.network.core.digest(sample, axes=axes, evidence=True)
+        mixture = mixture.map(lambda t: t.squeeze(0))
         outside = mixture.transform(frame.inverse, frame.center)
         assert mixture.evidence is not None
         return replace(outside, evidence=replace(mixture.evidence, axes=None))

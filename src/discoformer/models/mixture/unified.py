@@ -114,12 +114,18 @@ class UnifiedCore(nn.Module):
         return mixture.map(lambda tensor: tensor.reshape((*batch, *tensor.shape[1:])))
 
     def digest(
-        self, sample: Sample, *, axes: Axes | None = None, slots: int | None = None, loops: int | None = None
+        self,
+        sample: Sample,
+        *,
+        axes: Axes | None = None,
+        slots: int | None = None,
+        loops: int | None = None,
+        evidence: bool = False,
     ) -> StudentMixture:
         """Digest a sample wherever it lives: a pass over it per layer and loop.
 
         Beyond `sample.MANY` points a part of them decides, and all settle it: two passes with the last
-        decision.  One more pass counts what the scales rest on, unless the network is being trained.
+        decision.  With ``evidence`` one more pass counts what the scales rest on.
         """
         most = self.config.slots if slots is None else slots
         rounds = self.config.loops if loops is None else loops
@@ -139,12 +145,12 @@ class UnifiedCore(nn.Module):
         for _ in range(0 if few is sample else SETTLE):
             moments = moments_of(sample.statistics(state._replace(brief=True)), state)
             state = form_slots(moments, decision, state, sample.total, axes)
-        evidence = None
-        if not self.training:
+        found = None
+        if evidence:
             own = make_slots(state.log_weight, state.mean, state.scale, state.nu, torch.ones_like(state.nu))
             moments = moments_of(sample.statistics(own._replace(brief=True)), own)
-            evidence = _evidence(decision[0], moments, sample.total, axes)
-        return StudentMixture(state.log_weight, state.mean, state.scale, state.nu, evidence)
+            found = _evidence(decision[0], moments, sample.total, axes)
+        return StudentMixture(state.log_weight, state.mean, state.scale, state.nu, found)
 
     def read(self, state: StudentMixture, queries: Tensor) -> Estimate[Tensor]:
         """Log density and score of the mixture at normalized queries (..., m, d)."""

@@ -80,7 +80,7 @@ class UnifiedNetwork(Network, StreamingMethod):
     def believe(self, sample: Sample, axes: Axes | None) -> Blend:
         """The mixture of a sample (B) as the core gives it, and merged, weighed by rows that are left out."""
         axes = None if axes is None else axes.flat()
-        mixture: StudentMixture = self.core.digest(sample, axes=axes)
+        mixture: StudentMixture = self.core.digest(sample, axes=axes, evidence=True)
         few = sample.few()
         merged = merge(few, mixture, axes)
         if few is not sample:

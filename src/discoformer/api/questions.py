@@ -1,0 +1,232 @@
+"""What can be asked of a fitted density beside its value: reasons, levels, summaries, error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+import discoformer.functionals as functionals
+from discoformer.core.checks import DataError, check_weights
+from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
+from discoformer.detection.levels import (
+    DRAWS,
+    conformal_p_values,
+    discoveries,
+    drawn_log_densities,
+    levels,
+)
+from discoformer.detection.reasons import Reasons, explain_rows
+from discoformer.functionals.bootstrap import FITS, bootstrap
+from discoformer.functionals.splits import Functional, Split
+from discoformer.functionals.summaries import Region, draw, highest_density_region, mode, probability
+
+if TYPE_CHECKING:
+    from discoformer.columns.fitting import FitRecipe
+
+__all__ = ["Questions"]
+
+_DRAWS = 8192  # from a fitted density, where its functionals cannot be averaged over the sample
+
+
+class Questions:
+    """Verbs of `DiScoFormer` that a density in full answers; those read off draws always answer the same."""
+
+    field_: Field
+    _sample: NDArray[np.float64] | None
+    _weights: NDArray[np.float64] | None
+
+    if TYPE_CHECKING:
+
+        @property
+        def loo_log_density_(self) -> NDArray[np.float64]: ...
+        @property
+        def _labels(self) -> list[Any]: ...
+        def _ask(self, question: Callable[[Any], Any], X: Any) -> Any: ...
+        def _positions(self, columns: Any) -> list[int]: ...
+        def _refit(self) -> FitRecipe: ...
+
+    def explain(self, X: Any, *, interval: float = 0.9) -> Reasons:
+        """Why rows of X (m, d) are odd: -log p(x_j | the others) of every column, and what was expected.
+
+        Rows of the sample are explained by a fit without them, unless they are more than a tenth of it.
+
+        Parameters
+        ----------
+        X : rows, as for `estimate`
+        interval : share of the interval around the expected value
+
+        Examples
+        --------
+        >>> from discoformer import DiScoFormer
+        >>> x = np.random.default_rng(0).normal(size=(300, 1)) @ np.ones((1, 3))
+        >>> x += 0.1 * np.random.default_rng(1).normal(size=x.shape)
+        >>> reasons = DiScoFormer(model="kde-scott").fit(x).explain(np.array([[1.0, 1.0, -1.0]]))
+        >>> reasons.columns[reasons.order[0, 0]]
+        'x2'
+        """
+        density = self._density()
+        usual, method = draw(density, 512), None
+        if self._sample is not None:
+            usual = torch.from_numpy(self._sample)
+            method = None if self._weights is not None else self._refit()
+
+        def answer(rows: Any) -> Reasons:
+            points = as_points(rows, density.dim).detach().to(torch.float64)
+            return explain_rows(density, points, usual, method=method, share=interval, names=self._labels)
+
+        reasons: Reasons = self._ask(answer, X)
+        return reasons
+
+    def level(self, X: Any, *, draws: int = DRAWS) -> NDArray[np.float64]:
+        """Probability (m,) of a density lower than at the rows of X (m, d), with an error of 0.4 % at most.
+
+        A row of level 0.01 lies on the edge of the highest-density region that holds 99 % of the mass.
+        """
+        drawn = drawn_log_densities(self._density(), draws)
+        return levels(self._log_densities(X), drawn)
+
+    def p_value(self, X: Any, *, calibration: Any = None) -> NDArray[np.float64]:
+        """Conformal p-values (m,) of the rows of X (m, d): small if they are odd.
+
+        Parameters
+        ----------
+        X : rows, as for `estimate`; they are not those of the sample
+        calibration : (k, d), optional
+            Rows that the fit has not seen and that are not odd: then P(p <= a) <= a holds exactly, whatever
+            the fit.  By default the rows of the sample, each by the fit without it.
+        """
+        own = self._own_scores() if calibration is None else self._oddness(calibration)
+        return conformal_p_values(self._oddness(X), own)
+
+    def discoveries(self, X: Any, *, rate: float = 0.1, calibration: Any = None) -> NDArray[np.bool_]:
+        """Which rows of X (m, d) to call odd so that at most a share ``rate`` of them is wrongly so: (m,)."""
+        return discoveries(self.p_value(X, calibration=calibration), rate)
+
+    def mean(self) -> NDArray[np.float64]:
+        """Mean (d,) of the density, from draws: the error is std / 128."""
+        found: NDArray[np.float64] = draw(self._density()).mean(0).cpu().numpy()
+        return found
+
+    def cov(self) -> NDArray[np.float64]:
+        """Covariance (d, d) of the density, from draws."""
+        return np.atleast_2d(np.cov(draw(self._density()).cpu().numpy(), rowvar=False))
+
+    def mode(self) -> NDArray[np.float64]:
+        """The point (d,) of highest density."""
+        return mode(self._density())
+
+    def cdf(self, values: Any, column: Any = 0) -> NDArray[np.float64]:
+        """Distribution function (m,) of a column at values (m,)."""
+        points = torch.as_tensor(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+        found: NDArray[np.float64] = self._margin(column).cdf(points.unsqueeze(-1)).numpy()
+        return found
+
+    def quantile(self, shares: Any, column: Any = 0) -> NDArray[np.float64]:
+        """Where the distribution function of a column is ``shares`` (m,): (m,)."""
+        wanted = torch.as_tensor(np.atleast_1d(np.asarray(shares, dtype=np.float64)))
+        found: NDArray[np.float64] = self._margin(column).quantile(wanted).squeeze(-1).numpy()
+        return found
+
+    def interval(self, share: float = 0.9, column: Any = 0) -> tuple[float, float]:
+        """The ends between which a column has a share of its mass, as much beyond either."""
+        if not 0 < share < 1:
+            raise DataError(f"an interval with share {share}: give one between 0 and 1")
+        low, high = self.quantile([(1 - share) / 2, (1 + share) / 2], column)
+        return float(low), float(high)
+
+    def region(self, share: float = 0.9, columns: Any = None) -> Region:
+        """The region of highest density that holds a share of the mass, of all or of some columns.
+
+        For one column it has ``intervals``; for more, a row is inside if its log density under
+        ``marginal(columns)`` is not below ``log_density``.
+        """
+        density = self._density()
+        density = density if columns is None else density.marginal(self._positions(columns))
+        return highest_density_region(density, share)
+
+    def probability(self, region: Any) -> Functional:
+        """Mass of a region and its standard error.
+
+        Parameters
+        ----------
+        region : a mapping from columns to (low, high), None for an open end; or a function that tells which
+            rows of an array (m, d) are inside
+        """
+        if isinstance(region, Mapping):
+            region = {self._positions(column)[0]: ends for column, ends in region.items()}
+        return probability(self._density(), region)
+
+    def entropy(self, *, split: Split = "balanced") -> Functional:
+        """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
+
+        Parameters
+        ----------
+        split : "balanced", "folds" or "none"
+            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
+            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
+            the value is that of the fitted density itself, from draws of it.
+        """
+        return functionals.entropy(*self._sample_and_source(), split=split)
+
+    def fisher_information(self, *, split: Split = "balanced") -> Functional:
+        """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
+
+        Parameters
+        ----------
+        split : "balanced", "folds" or "none", as for `entropy`
+        """
+        return functionals.fisher_information(*self._sample_and_source(), split=split)
+
+    def _spread(self, X: Any, fits: int = FITS) -> Estimate[Any]:
+        """Standard deviations of log density and score at X, by the Bayesian bootstrap."""
+        check_is_fitted(self)
+        if self._sample is None:
+            raise DataError("error bars need the sample in memory: fit to an array or a frame")
+        field, sample = as_point_density(self.field_), torch.from_numpy(self._sample)
+        if sample.ndim > 2:
+            raise DataError("error bars are for one sample, not for a batch")
+        weights = None if self._weights is None else check_weights(self._weights, sample)
+
+        def answer(rows: Any) -> Estimate[Any]:
+            points = as_points(rows, field.dim).detach().to(torch.float64)
+            spread = bootstrap(self._refit(), field, sample, points, weights=weights, fits=fits)
+            return spread if isinstance(rows, Tensor) else Estimate(*(part.numpy() for part in spread))
+
+        spread: Estimate[Any] = self._ask(answer, X)
+        return spread
+
+    def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
+        """What the functionals are to average over, and what they are to ask."""
+        check_is_fitted(self)
+        if self._sample is None or self._weights is not None or np.isnan(self._sample).any():
+            with torch.no_grad():
+                draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
+            return draws.cpu().numpy(), self.field_
+        return self._sample[..., self.field_.support], self._refit()
+
+    def _density(self) -> Density:
+        check_is_fitted(self)
+        return as_density(self.field_)
+
+    def _margin(self, column: Any) -> Density:
+        [place] = self._positions(column)
+        density = self._density()
+        return density.marginal([place]) if density.dim > 1 else density
+
+    def _log_densities(self, X: Any) -> NDArray[np.float64]:
+        found = self._ask(as_point_density(self.field_).log_density, X)
+        return np.asarray(found.detach() if isinstance(found, Tensor) else found)
+
+    def _oddness(self, X: Any) -> NDArray[np.float64]:
+        """What rows are ranked by, low is odd."""
+        return self._log_densities(X)
+
+    def _own_scores(self) -> NDArray[np.float64]:
+        """The same of the rows of the sample, each by the fit without it."""
+        return self.loo_log_density_

@@ -1,0 +1,1 @@
+"""Which rows are odd, how odd, and why."""

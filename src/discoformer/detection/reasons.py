@@ -1,0 +1,198 @@
+"""Why a row is odd: how surprising each of its values is given the others, and what was to be expected.
+
+The surprise at column j is -log p(x_j | the others) = log p(x without j) - log p(x): two log densities in
+closed form.  It has the unit of the column, so what counts is its excess over what is usual for that column
+in the sample, in nats: by so much less likely is this value than such values are.
+
+Two columns may be usual each by itself and odd together: a pair gains -log p(x_j, x_k) + log p(x_j) +
+log p(x_k) nats of surprise by being one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Density, Method, as_density
+
+__all__ = ["Reasons", "explain_rows", "surprises", "usual_surprises"]
+
+_PAIRED = 12  # columns, the oddest, whose pairs are looked at
+_ROWS = 512  # of the sample tell what is usual
+_FEW = 0.1  # of a sample can be left out of a fit that is to stand for all of it
+_CHUNK = 256  # rows whose conditional laws are held at once
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why rows are odd; numbers of columns that carry no density are NaN.
+
+    Attributes
+    ----------
+    columns : d names
+    values : (m, d), the rows
+    surprise : (m, d), -log p(x_j | the others), in nats and the column's unit
+    excess : (m, d), the same over what is usual for the column
+    order : (m, d), columns from the oddest
+    expected, low, high : (m, d), median and interval of each value given the others
+    share : of the interval
+    pair : (m, 2), the two columns that are odd together most; -1 if there is one column only
+    together : (m,), by how many nats they are odd only together
+    """
+
+    columns: Sequence[Any]
+    values: NDArray[np.float64]
+    surprise: NDArray[np.float64]
+    excess: NDArray[np.float64]
+    order: NDArray[np.int64]
+    expected: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    share: float
+    pair: NDArray[np.int64]
+    together: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def describe(self, row: int, most: int = 3) -> list[str]:
+        """Lines about the row in words: its oddest columns, and a pair if that says more than they do."""
+        lines = [
+            f"{self.columns[j]} = {self.values[row, j]:.4g}: {self.expected[row, j]:.4g} expected, "
+            f"{self.share:.0%} in {self.low[row, j]:.4g} to {self.high[row, j]:.4g} "
+            f"({self.excess[row, j]:+.1f} nats)"
+            for j in self.order[row][:most]
+            if self.excess[row, j] > 0
+        ]
+        first, second = self.pair[row]
+        if first >= 0 and self.together[row] > max(1.0, 0.5 * np.nanmax(self.excess[row])):
+            pair = f"{self.columns[first]} and {self.columns[second]}"
+            lines.append(f"{pair} are odd together ({self.together[row]:+.1f} nats)")
+        return lines
+
+
+def surprises(density: Density, rows: Tensor) -> Tensor:
+    """-log p(x_j | the others) (m, d) at rows (m, d) of a density without columns left out.
+
+    >>> from discoformer.baselines.kde import KDE
+    >>> field = KDE(1.0).fit([[0.0, 0.0], [9.0, 9.0]])
+    >>> surprises(field, torch.tensor([[0.0, 9.0], [9.0, 9.0]]).double()).round().tolist()
+    [[41.0, 41.0], [1.0, 1.0]]
+    """
+    log_density = density.log_density(rows)
+    if density.dim == 1:
+        return -log_density.unsqueeze(-1)
+    found = []
+    for column in range(density.dim):
+        rest = [j for j in range(density.dim) if j != column]
+        found.append(density.marginal(rest).log_density(rows[:, rest]) - log_density)
+    # where the row itself has no mass, whatever lacks it is all the reason there is
+    return torch.stack(found, -1).nan_to_num(nan=0.0)
+
+
+def usual_surprises(density: Density, sample: Tensor) -> Tensor:
+    """What is usual in each column: the mean surprise (d,) of some rows of the sample (n, d)."""
+    return surprises(density, _spaced(sample, _ROWS)).clamp(-1e6, 1e6).mean(0)
+
+
+@torch.no_grad()
+def explain_rows(
+    density: Density,
+    rows: Tensor,
+    sample: Tensor,
+    *,
+    method: Method | None = None,
+    share: float = 0.9,
+    names: Sequence[Any] | None = None,
+) -> Reasons:
+    """Why rows (m, d) are odd to a density; a sample (n, d), or draws, tells what is usual.
+
+    A row that is in the sample has shaped what is expected of it.  So if a ``method``, for the columns that
+    carry a density, is given and few of the rows asked about are, it is fitted to the others.
+    """
+    if not 0 < share < 1:
+        raise DataError(f"interval={share}: give a share between 0 and 1")
+    support = density.support
+    inner = density.marginal(support) if len(support) < density.dim else density
+    others = _others(sample, rows)
+    if method is not None and 0 < len(sample) - len(others) <= _FEW * len(sample):
+        inner = as_density(method.fit(others[:, support]))
+    own, many = rows[:, support].to(torch.float64), sample[:, support].to(torch.float64)
+    surprise = surprises(inner, own)
+    excess = surprise - usual_surprises(inner, many)
+    ends = torch.tensor([0.5, (1 - share) / 2, (1 + share) / 2], dtype=torch.float64)
+    expected, low, high = _conditional_quantiles(inner, own, ends).unbind(-1)
+    pair, together = _odd_pairs(inner, own, excess)
+
+    def whole(tensor: Tensor) -> NDArray[np.float64]:
+        """Of all columns."""
+        full = np.full(rows.shape, np.nan)
+        full[:, support] = tensor.cpu().numpy()
+        return full
+
+    places = np.array([*support, -1])
+    known = whole(excess)
+    return Reasons(
+        columns=list(names) if names is not None else [f"x{j}" for j in range(density.dim)],
+        values=rows.cpu().numpy(),
+        surprise=whole(surprise),
+        excess=known,
+        order=np.argsort(-np.nan_to_num(known, nan=-np.inf), axis=1, kind="stable"),
+        expected=whole(expected),
+        low=whole(low),
+        high=whole(high),
+        share=share,
+        pair=places[pair.numpy()],
+        together=together.numpy(),
+    )
+
+
+def _conditional_quantiles(density: Density, rows: Tensor, shares: Tensor) -> Tensor:
+    """Quantiles (m, d, q) of every value given the others, all rows of a column in one batch."""
+    if density.dim == 1:
+        return density.quantile(shares).squeeze(-1).expand(len(rows), 1, -1)
+    found = []
+    for column in range(density.dim):
+        rest = [j for j in range(density.dim) if j != column]
+        parts = [
+            density.conditional(rest, part[:, rest]).quantile(shares.expand(len(part), -1)).squeeze(-1)
+            for part in rows.split(_CHUNK)
+        ]
+        found.append(torch.cat(parts))
+    return torch.stack(found, 1)
+
+
+def _odd_pairs(density: Density, rows: Tensor, excess: Tensor) -> tuple[Tensor, Tensor]:
+    """The pair (m, 2) of columns that is odd together most, and by how much (m,)."""
+    most = torch.full((len(rows),), -torch.inf, dtype=torch.float64)
+    best = torch.full((len(rows), 2), -1)
+    columns = sorted(excess.amax(0).topk(min(density.dim, _PAIRED)).indices.tolist())
+    alone = {j: density.marginal([j]).log_density(rows[:, [j]]) for j in columns}
+    for first, second in combinations(columns, 2):
+        both = density.marginal([first, second]).log_density(rows[:, [first, second]])
+        gain = (alone[first] + alone[second] - both).nan_to_num(nan=0.0)
+        better = gain > most
+        most = torch.where(better, gain, most)
+        best[better] = torch.tensor([first, second])
+    return best, most.nan_to_num(neginf=0.0)
+
+
+def _others(sample: Tensor, rows: Tensor) -> Tensor:
+    """The rows of a sample that are not among others."""
+    asked = {row.tobytes() for row in rows.to(sample).numpy()}
+    return sample[torch.tensor([row.tobytes() not in asked for row in sample.numpy()])]
+
+
+def _spaced(sample: Tensor, most: int) -> Tensor:
+    """At most so many rows of a sample, evenly spaced in its order."""
+    if len(sample) <= most:
+        return sample
+    return sample[torch.linspace(0, len(sample) - 1, most).long()]

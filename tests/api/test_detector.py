@@ -1,0 +1,66 @@
+"""The detector: scikit-learn's contract, rows judged without themselves, clusters of errors."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from discoformer import DataError, DensityDetector, DiScoFormer
+
+RNG = np.random.default_rng(0)
+CLEAN = RNG.normal(size=(190, 3)) @ RNG.normal(size=(3, 3))
+CLUSTER = np.r_[CLEAN, CLEAN.mean(0) + [9.0, -9.0, 9.0] + 0.05 * RNG.normal(size=(10, 3))]
+
+
+@pytest.mark.filterwarnings("ignore::discoformer.RangeWarning")
+@pytest.mark.parametrize("model", ["kde-scott", pytest.param("default", marks=pytest.mark.slow)])
+def test_check_estimator(model: str) -> None:
+    results = check_estimator(DensityDetector(model=model), on_skip=None)
+    assert {r["check_name"] for r in results if r["status"] != "passed"} <= {"check_array_api_input"}
+    assert any("outliers" in r["check_name"] for r in results)
+
+
+def test_a_tight_cluster_of_errors_is_found() -> None:
+    found = DensityDetector(contamination=0.05).fit_predict(CLUSTER)
+    assert np.flatnonzero(found == -1).tolist() == list(range(190, 200))
+
+
+def test_the_fit_rests_on_what_was_kept() -> None:
+    """The second pass is the estimator of the rows kept: errors have no component of their own."""
+    detector = DensityDetector(contamination=0.05).fit(CLUSTER)
+    plain = DiScoFormer().fit(CLUSTER[detector.kept_])
+    np.testing.assert_allclose(detector.log_density(CLUSTER), plain.log_density(CLUSTER))
+    assert not detector.kept_[190:].any() and detector.kept_.sum() == 190
+
+
+def test_rows_of_the_sample_are_judged_without_themselves() -> None:
+    detector = DensityDetector(contamination=0.05).fit(CLUSTER)
+    np.testing.assert_array_equal(detector.score_samples(CLUSTER[::-1]), detector.sample_scores_[::-1])
+    moved = detector.score_samples(CLUSTER + 1e-9)  # no longer in the sample
+    assert (moved[detector.kept_] >= detector.sample_scores_[detector.kept_] - 1e-6).mean() > 0.9
+
+
+def test_without_contamination_no_row_of_the_sample_is_odd() -> None:
+    detector = DensityDetector(contamination=0).fit(CLEAN)
+    assert detector.kept_.all() and (detector.predict(CLEAN) == 1).all()
+    assert detector.predict(CLEAN[:1] + 100.0).tolist() == [-1]
+
+
+def test_frames_and_pipelines() -> None:
+    frame = pd.DataFrame(CLUSTER, columns=["a", "b", "c"])
+    detector = DensityDetector(contamination=0.05).fit(frame)
+    np.testing.assert_array_equal(detector.predict(frame), detector.fit(CLUSTER).predict(CLUSTER))
+    pipe = make_pipeline(StandardScaler(), DensityDetector(contamination=0.05)).fit(frame)
+    assert (pipe.predict(frame)[190:] == -1).all()
+
+
+def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="share from 0 to 0.5"):
+        DensityDetector(contamination=0.7).fit(CLEAN)
+    np.save(tmp_path / "x.npy", CLEAN)
+    with pytest.raises(DataError, match="into memory"):
+        DensityDetector().fit(tmp_path / "x.npy")

@@ -1,0 +1,125 @@
+"""Reasons, levels, summaries and error bars on the estimator."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from discoformer import DataError, DensityDetector, DiScoFormer, SupportWarning
+
+RNG = np.random.default_rng(0)
+COVARIANCE = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 4.0]])
+SAMPLE = RNG.multivariate_normal([1.0, 2.0, 3.0], COVARIANCE, size=600)
+FRAME = pd.DataFrame(SAMPLE, columns=["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def est() -> DiScoFormer:
+    return DiScoFormer().fit(FRAME)
+
+
+def test_reasons_name_the_column_and_what_was_expected(est: DiScoFormer) -> None:
+    rows = pd.DataFrame([[1.0, 2.0, 15.0], [0.0, 3.0, 3.0]], columns=["a", "b", "c"])
+    reasons = est.explain(rows)
+    assert reasons.columns[reasons.order[0, 0]] == "c"
+    assert reasons.low[0, 2] < 3 < reasons.high[0, 2] < 15
+    np.testing.assert_allclose(reasons.expected[1, :2], [1.9, 1.1], atol=0.35)  # each from the other
+    assert reasons.pair[1].tolist() == [0, 1] and reasons.together[1] > 3
+    assert any("c = 15" in line for line in reasons.describe(0))
+    assert any("odd together" in line for line in reasons.describe(1))
+
+
+def test_surprises_are_conditional_log_densities(est: DiScoFormer) -> None:
+    rows = SAMPLE[:4] + 0.01  # not in the sample, which would be left out
+    reasons = est.explain(pd.DataFrame(rows, columns=["a", "b", "c"]))
+    for i, row in enumerate(rows):
+        for j in range(3):
+            rest = [k for k in range(3) if k != j]
+            given = est.conditional(rest, row[rest])
+            point = pd.DataFrame([[row[j]]], columns=[est._labels[j]])
+            np.testing.assert_allclose(-given.log_density(point)[0], reasons.surprise[i, j], rtol=1e-6)
+            np.testing.assert_allclose(given.quantile(0.5)[0], reasons.expected[i, j], rtol=1e-6)
+
+
+def test_columns_without_a_density_have_no_reasons() -> None:
+    with pytest.warns(SupportWarning):
+        est = DiScoFormer().fit(np.c_[SAMPLE, SAMPLE.sum(1)])
+    reasons = est.explain(np.c_[SAMPLE, SAMPLE.sum(1)][:2])
+    assert np.isnan(reasons.excess[:, 3]).all() and (reasons.order[:, -1] == 3).all()
+
+
+def test_levels_hold_their_share(est: DiScoFormer) -> None:
+    level = est.level(est.sample(4000, random_state=1))
+    assert stats.kstest(level, "uniform").statistic < 0.03
+    assert est.level(FRAME[:1] + 100.0)[0] == 0.0
+
+
+def test_p_values_are_valid_and_discoveries_rare(est: DiScoFormer) -> None:
+    fresh = RNG.multivariate_normal([1.0, 2.0, 3.0], COVARIANCE, size=1000)
+    fresh = pd.DataFrame(fresh, columns=["a", "b", "c"])
+    assert abs((est.p_value(fresh) <= 0.1).mean() - 0.1) < 0.04
+    exact = est.p_value(fresh[:500], calibration=fresh[500:])
+    assert abs((exact <= 0.1).mean() - 0.1) < 0.05
+    mixed = pd.concat([fresh[:180], fresh[180:200] + 30.0])
+    found = est.discoveries(mixed, rate=0.1)
+    assert found[180:].all() and found[:180].sum() <= 8
+    detector = DensityDetector(contamination=0).fit(FRAME)
+    assert detector.discoveries(mixed)[180:].all()
+
+
+def test_summaries_of_a_normal_law(est: DiScoFormer) -> None:
+    np.testing.assert_allclose(est.mean(), [1, 2, 3], atol=0.25)
+    np.testing.assert_allclose(est.cov(), COVARIANCE, atol=0.5)
+    np.testing.assert_allclose(est.mode(), [1, 2, 3], atol=0.5)
+    np.testing.assert_allclose(est.cdf(est.quantile([0.1, 0.7], "c"), "c"), [0.1, 0.7], rtol=1e-9)
+    low, high = est.interval(0.9, "c")
+    assert abs(est.probability({"c": (low, high)}).value - 0.9) < 1e-9
+    value, error = est.probability({"a": (None, 1.0), "b": (None, 2.0)})
+    assert abs(value - (0.25 + np.arcsin(0.9) / (2 * np.pi))) < 0.04 and 0 < error < 0.01
+    assert est.probability(lambda rows: rows[:, 2] > 3.0).value == pytest.approx(0.5, abs=0.05)
+
+
+def test_regions_hold_their_share(est: DiScoFormer) -> None:
+    [ends] = est.marginal("c").region(0.8).intervals
+    assert est.probability({"c": ends}).value == pytest.approx(0.8, abs=0.01)
+    region = est.region(0.5, ["a", "b"])
+    rows = est.sample(4000, random_state=2)[["a", "b"]]
+    assert (est.marginal(["a", "b"]).log_density(rows) >= region.log_density).mean() == pytest.approx(
+        0.5, abs=0.03
+    )
+
+
+def test_error_bars_cover_and_shrink_with_n() -> None:
+    widths = []
+    for size in (200, 1600):
+        x = np.random.default_rng(size).normal(size=(size, 1))
+        y = np.linspace(-1.5, 1.5, 7)[:, None]
+        answer = DiScoFormer().fit(x).estimate(y, std=True)
+        off = np.abs(answer.log_density - stats.norm.logpdf(y[:, 0]))
+        assert (off < 4 * answer.log_density_std).all() and (answer.score_std > 0).all()
+        widths.append(answer.log_density_std.mean())
+    assert widths[1] < 0.7 * widths[0]
+
+
+def test_error_bars_for_frames_tensors_and_columns_left_out(est: DiScoFormer) -> None:
+    frame = est.estimate(FRAME[:3], std=True)
+    assert list(frame.columns[4:]) == ["log_density_std", "score_a_std", "score_b_std", "score_c_std"]
+    tensor = DiScoFormer().fit(torch.from_numpy(SAMPLE)).estimate(torch.from_numpy(SAMPLE[:3]), std=True)
+    np.testing.assert_allclose(tensor.score_std.numpy(), frame.iloc[:, 5:], rtol=1e-6)
+    with pytest.warns(SupportWarning):
+        flat = DiScoFormer().fit(np.c_[SAMPLE, np.ones(600)])
+    spread = flat.estimate(np.c_[SAMPLE[:3], np.ones(3)], std=True)
+    np.testing.assert_allclose(spread.log_density_std, frame["log_density_std"], rtol=1e-6)
+    assert (spread.score_std[:, 3] == 0).all()
+
+
+def test_what_cannot_be_answered_says_so(est: DiScoFormer) -> None:
+    with pytest.raises(DataError, match="between 0 and 1"):
+        est.interval(1.5)
+    with pytest.raises(DataError, match="between 0 and 1"):
+        est.explain(FRAME[:1], interval=0)
+    with pytest.raises(DataError, match="in memory"):
+        est.marginal("a").estimate(FRAME[["a"]], std=True)
+    with pytest.raises(DataError, match="once for each"):
+        est.probability(lambda rows: True)

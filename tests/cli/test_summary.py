@@ -1,0 +1,56 @@
+"""`discoformer summary`: the numbers are those of the estimator."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from discoformer import DiScoFormer
+from discoformer.cli import main
+
+KDE = ["--model", "kde-scott"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=200)
+    frame = pd.DataFrame(
+        {"a": a, "b": 5 + 2 * a + 0.1 * rng.normal(size=200), "c": rng.exponential(size=200)}
+    )
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path / "data.csv"
+
+
+def test_summary_says_what_the_estimator_does(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["summary", str(file), *KDE, "--json", "--probability", "a=0:"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    est = DiScoFormer(model="kde-scott").fit(pd.read_csv(file))
+    for name, own in report["columns"].items():
+        np.testing.assert_allclose(own["interval"], est.interval(0.9, name), rtol=1e-9)
+        np.testing.assert_allclose(own["region"], est.region(0.9, name).intervals, rtol=1e-6)
+    np.testing.assert_allclose([own["mean"] for own in report["columns"].values()], est.mean())
+    assert report["probability"]["value"] == pytest.approx(est.probability({"a": (0, None)}).value)
+
+
+def test_summary_given_values(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["summary", str(file), *KDE, "--given", "a=1"]) == 0
+    printed = capsys.readouterr().out
+    assert "given a = 1" in printed and "densest region" in printed
+    assert main(["summary", str(file), *KDE, "--given", "a=1", "--json"]) == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert set(columns) == {"b", "c"} and columns["b"]["median"] == pytest.approx(7, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["--share", "2"], "between 0 and 1"), (["--given", "z=1"], "no column 'z'")],
+)
+def test_bad_questions_are_one_line(
+    options: list[str], message: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["summary", str(file), *KDE, *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1

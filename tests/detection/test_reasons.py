@@ -1,0 +1,51 @@
+"""Reasons: exact for a normal law, the same for each row and in a batch, through margins and blends."""
+
+import numpy as np
+import torch
+
+from discoformer.baselines.kde import KDE
+from discoformer.detection.reasons import explain_rows, surprises
+from discoformer.models.mixture.student import StudentMixture
+
+COVARIANCE = torch.tensor([[1.0, 0.8], [0.8, 2.0]], dtype=torch.float64)
+ONE = torch.ones(1, dtype=torch.float64)
+NORMAL = StudentMixture(0 * ONE, torch.zeros(1, 2).double(), COVARIANCE[None], 1e10 * ONE)
+ROWS = torch.tensor([[0.3, -1.0], [2.0, -2.0]], dtype=torch.float64)
+
+
+def test_surprises_of_a_normal_law_are_those_of_its_regression() -> None:
+    slope, left = 0.8 / 2.0, 1.0 - 0.8**2 / 2.0
+    law = torch.distributions.Normal(slope * ROWS[:, 1], left**0.5)
+    torch.testing.assert_close(surprises(NORMAL, ROWS)[:, 0], -law.log_prob(ROWS[:, 0]), rtol=1e-6, atol=1e-6)
+    reasons = explain_rows(NORMAL, ROWS, ROWS, share=0.9)
+    np.testing.assert_allclose(reasons.expected[:, 0], slope * ROWS[:, 1], atol=1e-6)
+    np.testing.assert_allclose(reasons.high[:, 0] - reasons.low[:, 0], 2 * 1.6449 * left**0.5, rtol=1e-4)
+    assert reasons.together[1] > reasons.together[0] > 0  # signs disagree, and more so
+
+
+def test_conditionals_at_many_rows_are_those_at_each() -> None:
+    x = torch.randn(60, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    mixture = StudentMixture(
+        torch.log_softmax(x[:4, 0], -1),
+        x[:4],
+        torch.eye(3).double().expand(4, 3, 3) + 0.3,
+        4 + x[:4, 1].abs(),
+    )
+    for density in (mixture, KDE().fit(x)):
+        batch = density.conditional([2, 0], x[:5, [2, 0]])
+        shares = torch.tensor([0.2, 0.5]).double()
+        together = batch.quantile(shares.expand(5, -1))
+        for i in range(5):
+            alone = density.conditional([2, 0], x[i, [2, 0]]).quantile(shares)
+            torch.testing.assert_close(together[i], alone, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_of_the_sample_are_explained_by_a_fit_without_them() -> None:
+    x = torch.randn(50, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x[7, 1] = 9.0
+    method = KDE(0.3)
+    with_it = explain_rows(method.fit(x), x[7:8], x)
+    without = explain_rows(method.fit(x), x[7:8], x, method=method)
+    other = torch.cat([x[:7], x[8:]])
+    torch.testing.assert_close(torch.tensor(without.surprise), surprises(method.fit(other), x[7:8]))
+    assert without.excess[0, 1] > with_it.excess[0, 1] and without.high[0, 1] < 6
