@@ -29,7 +29,7 @@ from discoformer.models.attention.core import AttentionConfig, AttentionCore
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
-from discoformer.models.registry import build_network, load_model
+from discoformer.models.registry import build_network, load_model, load_network
 from discoformer.priors import (
     Affine,
     Banana,
@@ -227,7 +227,9 @@ def exportable_field(kind: str, model_path: Path) -> PointDensity:
     """Of every kind, on `uneven_sample`; four columns where some are left out."""
     if kind.startswith("attention"):
         return attention_network(lift=kind.endswith("lift")).fit(uneven_sample())
-    network, points = load_model(model_path), uneven_sample()
+    network, points = load_network(model_path), uneven_sample()
+    if kind == "views":
+        return load_model(model_path).fit(points)
     if kind == "mixture":
         return network.fit(points)
     points = torch.cat([points, 2 * points[:, :1] + 1], 1)

@@ -118,7 +118,7 @@ def test_three_lines_say_what_a_field_is(name: str) -> None:
     lines = str(field).splitlines()
     assert len(lines) == 3
     assert lines[0] == f"Pushforward in {field.dim} column(s)"
-    assert ("mixture of" if name.startswith("mixture") else "kernel density of 150 points") in lines[1]
+    assert ("Blend in" if name.startswith("mixture") else "kernel density of 150 points") in lines[1]
     assert ("column 1 in (-1, 1)" in lines[2]) == ("plain" not in name)
     assert ("left out: column 3" in lines[2]) == ("left out" in name)
 

@@ -33,6 +33,12 @@ def test_readout_is_the_fields_own_answer(
     assert_relative(answer, expected, tolerance)
 
 
+def test_margins_are_read_off_tables(model_path: Path) -> None:
+    field = exportable_field("views", model_path)
+    queries = queries_for(field, 50)
+    assert_relative(Estimate(*make_readout(field, torch.float64)(queries)), field.estimate(queries), 1e-6)
+
+
 def test_a_point_on_its_bound_stays_within_when_rounded(model_path: Path) -> None:
     points = torch.rand(100, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 0.3
     points[0] = 0.3  # in single precision this is more than 0.3

@@ -105,9 +105,9 @@ class Refusing(KDE):
         pytest.fail("measured again")
 
 
-def test_a_stack_is_not_adapted(load: Load) -> None:
-    with pytest.raises(SystemExit, match="one network, not a stack"):
-        load("adaptation").main(["--quick", "--model", "default-gmm"])
+def test_what_is_no_network_is_not_adapted(load: Load) -> None:
+    with pytest.raises(SystemExit, match="steps are taken by a network"):
+        load("adaptation").main(["--quick", "--model", "kde-scott"])
 
 
 def test_a_rival_far_behind_is_not_measured_on_the_largest_samples(

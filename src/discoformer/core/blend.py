@@ -115,9 +115,9 @@ class Blend(Density):
         return Blend(tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight)
 
     def __repr__(self) -> str:
-        weights = self.log_weight.exp().reshape(-1, len(self.parts)).mean(0).tolist()
-        parts = [f"{w:.2f} of {' '.join(repr(p).split())}" for w, p in zip(weights, self.parts, strict=True)]
-        return "\n  ".join([f"Blend in {self.dim} column(s)", *parts])
+        mean = self.log_weight.exp().reshape(-1, len(self.parts)).mean(0)
+        weights = ", ".join(f"{weight:.2f}" for weight in mean.tolist())
+        return f"Blend in {self.dim} column(s)\n  of {len(self.parts)} densities\n  with weights {weights}"
 
 
 def _of_rows(chance: Callable[[int], Tensor], rows: Tensor, count: int) -> Tensor:

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
-from discoformer.models.mixture.unified_network import UnifiedNetwork
+from discoformer import load_model
 from discoformer.models.mixture.views import Views
 
 F64 = torch.float64
@@ -12,9 +11,10 @@ F64 = torch.float64
 
 @pytest.fixture(scope="module")
 def views() -> Views:
-    torch.manual_seed(0)
-    core = UnifiedCore(UnifiedConfig(layers=2, width=16, heads=2, slots=6, margin_slots=8))
-    return Views(UnifiedNetwork(core).double().requires_grad_(False))
+    """The shipped one: random decisions are chaotic, and a last bit is enough for another merge."""
+    model = load_model("default")
+    assert isinstance(model, Views)
+    return model
 
 
 @pytest.fixture(scope="module")

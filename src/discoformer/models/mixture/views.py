@@ -43,7 +43,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
     Examples
     --------
     >>> from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
-    >>> core = UnifiedCore(UnifiedConfig(layers=1, width=8, heads=2, slots=4)).eval()
+    >>> core = UnifiedCore(UnifiedConfig(layers=1, width=8, heads=2, slots=4)).requires_grad_(False)
     >>> views = Views(UnifiedNetwork(core).double())
     >>> x = torch.randn(50, 2, dtype=torch.float64).exp()
     >>> density = views.fit(x)
