@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from discoformer.api.estimate import estimate
     from discoformer.api.estimator import DiScoFormer
     from discoformer.api.evidence import evidence, savage_dickey
+    from discoformer.api.imputer import DiScoFormerImputer
     from discoformer.api.ratio import ratio
     from discoformer.baselines.kde import KDE
     from discoformer.core.checks import DataError
@@ -36,6 +37,7 @@ __all__ = [
     "Density",
     "DensityDetector",
     "DiScoFormer",
+    "DiScoFormerImputer",
     "Estimate",
     "Field",
     "Method",
@@ -57,6 +59,7 @@ _HOMES = {
     "Density": "discoformer.core.fields",
     "DensityDetector": "discoformer.api.detector",
     "DiScoFormer": "discoformer.api.estimator",
+    "DiScoFormerImputer": "discoformer.api.imputer",
     "Estimate": "discoformer.core.fields",
     "Field": "discoformer.core.fields",
     "Method": "discoformer.core.fields",

@@ -30,6 +30,7 @@ __all__ = [
     "check_range",
     "describe_methods",
     "resolve",
+    "takes_kinds",
     "without_axes",
 ]
 
@@ -104,6 +105,15 @@ def without_axes(resolved: Resolved) -> Resolved:
     if not isinstance(resolved.method, Views | UnifiedNetwork):
         raise DataError(f"axes=False needs a network that can do without them, not {resolved.name!r}")
     return resolved._replace(method=resolved.method.without_axes())
+
+
+def takes_kinds(resolved: Resolved) -> bool:
+    """Whether the method can be fitted to categories, gaps, atoms, lattices and circles.
+
+    >>> takes_kinds(resolve("default")), takes_kinds(resolve("kde-scott"))
+    (True, False)
+    """
+    return isinstance(resolved.method, Views)
 
 
 def describe_methods() -> str:

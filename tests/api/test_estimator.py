@@ -129,8 +129,9 @@ def test_polars_keeps_names(est: DiScoFormer, model_path: Path) -> None:
     np.testing.assert_allclose(both["log_density"].to_numpy(), est.score_samples(SAMPLE[:5]), rtol=1e-12)
     assert named.log_density(frame[:5]).name == "log_density"
     assert named.sample(4).columns == ["a", "b", "c"]
-    with pytest.raises(DataError, match="column 'b' holds text"):
-        DiScoFormer(model="kde-scott").fit(pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
+    with pytest.warns(SupportWarning, match="left out 'b'"):
+        text = DiScoFormer(model="kde-scott").fit(pl.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
+    assert text.sample(2).columns == ["a"]
 
 
 def test_tensors_stay_tensors_in_their_dtype_and_graph(est: DiScoFormer, model_path: Path) -> None:
@@ -320,14 +321,101 @@ def test_missing_values_are_named_by_row_and_column(value: float) -> None:
         fitted.score_samples(sample)
 
 
-def test_text_is_named_by_column() -> None:
-    import pandas as pd
+def test_text_and_dates_are_taken_by_the_schema() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.5, 3.0], "when": pd.to_datetime(["2020", "2021", "2022"])})
+    dated = DiScoFormer(model="kde-scott").fit(frame)
+    assert dated.schema_["when"].kind == "date"
+    assert dated.sample(3, random_state=0).dtypes.tolist() == frame.dtypes.tolist()
+    with pytest.warns(SupportWarning, match="left out 'name' .identifier"):
+        named = DiScoFormer(model="kde-scott").fit(frame.assign(name=["x", "y", "z"]))
+    assert named.support_.tolist() == [True, True, False]
+    np.testing.assert_allclose(named.score_samples(frame), dated.score_samples(frame))
+    with pytest.raises(DataError, match="no column 'when', which the sample has"):
+        named.score_samples(frame[["a"]])
+    with pytest.raises(DataError, match="no column that a density could be of"):
+        DiScoFormer(model="kde-scott").fit(pd.DataFrame({"name": ["x", "y"]}))
 
-    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "when": pd.to_datetime(["2020", "2021", "2022"])})
-    with pytest.raises(DataError, match="column 'when' holds dates"):
-        DiScoFormer(model="kde-scott").fit(frame)
-    with pytest.raises(DataError, match="column 'name' holds text or dates"):
-        DiScoFormer(model="kde-scott").fit(pd.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}))
+
+@pytest.fixture(scope="module")
+def mixed_frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "country": rng.choice(["DE", "FR"], 150),
+            "since": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 90, 150), "D"),
+            "paid": rng.random(150) < 0.3,
+            "age": rng.integers(18, 80, 150).astype(float),
+            "share": rng.beta(2, 2, 150),
+            "x": rng.normal(size=150),
+        }
+    )
+    frame.loc[::7, "age"] = np.nan
+    frame.loc[3, "country"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def mixed(model_path: Path, mixed_frame: pd.DataFrame) -> DiScoFormer:
+    return DiScoFormer(model=model_path).fit(mixed_frame)
+
+
+def test_frames_of_every_kind_are_fitted_and_come_back(mixed: DiScoFormer, mixed_frame: pd.DataFrame) -> None:
+    kinds = [column.kind for column in mixed.schema_]
+    assert kinds == ["category", "date", "boolean", "count", "bounded", "continuous"]
+    both = mixed.estimate(mixed_frame)
+    assert list(both.columns) == ["log_density", *(f"score_{c}" for c in ("since", "age", "share", "x"))]
+    assert np.isfinite(both).all().all()
+    drawn = mixed.sample(50, random_state=0)
+    assert drawn.dtypes.tolist() == mixed_frame.dtypes.tolist()
+    assert drawn["share"].between(0, 1).all() and set(drawn["country"]) <= {"DE", "FR"}
+    assert (drawn["age"] == drawn["age"].round()).all() and (
+        drawn["since"].dt.normalize() == drawn["since"]
+    ).all()
+    assert mixed.loo_log_density_.shape == (150,)
+    assert np.isfinite(mixed.entropy().value)
+
+
+def test_parts_of_a_mixed_density_take_labels_and_dates(
+    mixed: DiScoFormer, mixed_frame: pd.DataFrame
+) -> None:
+    row = mixed_frame.iloc[[1]]
+    given = ["country", "since"]
+    rest = mixed.conditional(given, row[given].iloc[0].tolist())
+    joint = mixed.marginal(given).score(row[given]) + rest.score(row[["paid", "age", "share", "x"]])
+    assert joint == pytest.approx(mixed.score(row), rel=1e-8)
+    with pytest.raises(DataError, match="column 'country' has 'XX'"):
+        mixed.conditional("country", "XX")
+
+
+def test_gaps_in_queries_leave_the_density_of_what_is_there(
+    mixed: DiScoFormer, mixed_frame: pd.DataFrame
+) -> None:
+    rows = mixed_frame.iloc[1:6].assign(age=np.nan)
+    rest = [name for name in mixed_frame if name != "age"]
+    np.testing.assert_allclose(mixed.score_samples(rows), mixed.marginal(rest).score_samples(rows[rest]))
+
+
+def test_types_say_otherwise_and_one_word_turns_kinds_off(model_path: Path) -> None:
+    frame = pd.DataFrame({"n": RNG.poisson(3, 200), "wait": RNG.exponential(size=200)})
+    counted = DiScoFormer(model=model_path).fit(frame)
+    assert [column.short for column in counted.schema_] == ["count from 0", "positive from 0"]
+    assert counted.score_samples(frame.assign(wait=-1.0)).max() == -np.inf
+    plain = DiScoFormer(model=model_path, types="continuous").fit(frame)
+    array = DiScoFormer(model=model_path).fit(frame.to_numpy(dtype=float))
+    np.testing.assert_allclose(plain.score_samples(frame), array.score_samples(frame.to_numpy(dtype=float)))
+    label = DiScoFormer(model=model_path, types={"n": "category"}).fit(frame)
+    assert label.schema_["n"].kind == "category"
+    codes = DiScoFormer(model=model_path, types={0: "category"}).fit(frame.to_numpy(dtype=float))
+    assert set(codes.sample(50, random_state=0)[:, 0]) <= set(frame["n"])
+
+
+def test_nan_in_an_array_is_a_gap(model_path: Path) -> None:
+    values = SAMPLE.copy()
+    values[::5, 1] = np.nan
+    fitted = DiScoFormer(model=model_path).fit(values)
+    assert np.isfinite(fitted.score_samples(values)).all()
+    with pytest.raises(DataError, match="infinity at row 0, column 0"):
+        DiScoFormer(model=model_path).fit(np.where(np.isnan(values), np.inf, values)[:, [1, 0, 2]])
 
 
 def test_samples_without_any_density_are_refused() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,25 +16,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+import discoformer.api.frames as frames
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.questions import Questions
-from discoformer.columns.bounds import Bound
 from discoformer.columns.fitting import FitRecipe
-from discoformer.core.checks import DataError, check_points, check_weights, plain, show_cell
+from discoformer.columns.schema import Schema
+from discoformer.core.checks import DataError, check_points, check_weights, show_cell
 from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
     labels_of,
-    make_frame,
     refuse_columns,
     refuse_missing,
     refuse_other_labels,
-    refuse_text,
     wrap_column,
     wrap_columns,
 )
 from discoformer.functionals.bootstrap import WithSpread
+from discoformer.methods import takes_kinds
 from discoformer.scale.opening import is_remote, open_source
 from discoformer.scale.source import is_dask
 from discoformer.scale.stream import Stream, StreamingMethod
@@ -47,7 +47,9 @@ _FORMAT = 1  # of pickles: raised when what they hold changes
 class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Density estimation by a pretrained network: no bandwidth, no training on your data.
 
-    Data may be arrays, pandas or polars frames, or torch tensors.  scikit-learn's own verbs
+    Data may be arrays, pandas or polars frames, or torch tensors.  Frames may have categories, truth values,
+    dates and gaps; NaN in an array is a gap.  With categories, counts or repeated values the log density is
+    with respect to counting them; the score is that of the other columns.  scikit-learn's own verbs
     (`score_samples`, `score`) answer with arrays, as everywhere in scikit-learn; `log_density`,
     `score_function`, `estimate` and `sample` answer in kind: frames keep their index and their column
     names, tensors stay tensors, differentiable in the points.
@@ -64,10 +66,15 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     model : str, path or Method, default="default"
         A name of ``discoformer models`` or of `discoformer.methods.METHODS` ("kde-loo", "gmm-full", ...), a
         path to weights, or any method such as ``KDE("loo")``.
+    types : mapping or str, optional
+        What columns of a frame are where the rules of `discoformer.columns.schema` are not to decide, as in
+        ``{"age": "count"}``; ``"continuous"`` takes all numbers as they are, without masses and bounds.
+        For arrays, whose columns are continuous, a mapping from column numbers.
     bounds : optional
         Where columns cannot go: one pair (low, high) for all columns, a list with a pair or None per
         column, or a mapping from column names or numbers to pairs.  None in a pair leaves that side open.
-        See `discoformer.columns.bounds`: no mass is put outside, the log density there is -inf.
+        See `discoformer.columns.bounds`: no mass is put outside, the log density there is -inf.  Of frames,
+        bounds that the values leave no doubt about (shares, amounts) are taken; `schema_` shows them.
     axes : bool, default=True
         Whether the columns' own axes may count: skewed or heaped columns, clusters along the axes.  Without,
         answers follow every affine map of the data exactly, rotations included.
@@ -78,14 +85,16 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     field_ : Field
         The fitted field of the spine, for `discoformer.views` and `discoformer.functionals`.
+    schema_ : Schema, only if fitted on a frame
+        What its columns are, why, and what was done with them.
     n_features_in_ : int
     feature_names_in_ : (d,), only if fitted on a frame with names
     loo_log_density_ : (n,)
         Log density of every row of the sample under the fit without that row, so that no row vouches for
         itself.  Found when it is asked for; for samples in memory.
     support_ : (d,) of bool
-        Columns that carry a density.  Constant columns and linear combinations of the columns before
-        them are left out with a `SupportWarning`: the log density is that of the others.
+        Columns that carry a density.  Identifiers and texts, constant columns and linear combinations of
+        the columns before them are left out with a `SupportWarning`: the log density is that of the others.
 
     Examples
     --------
@@ -95,10 +104,21 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     ((3,), (3, 2))
     """
 
+    schema_: Schema
+    _frame: frames.FrameColumns | None
+    _weights: NDArray[np.float64] | None
+
     def __init__(
-        self, *, model: Any = "default", bounds: Any = None, axes: bool = True, verbose: bool = False
+        self,
+        *,
+        model: Any = "default",
+        types: Any = None,
+        bounds: Any = None,
+        axes: bool = True,
+        verbose: bool = False,
     ) -> None:
         self.model = model
+        self.types = types
         self.bounds = bounds
         self.axes = axes
         self.verbose = verbose
@@ -108,7 +128,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : (n, d), at least two rows, finite; or a path to such a table
+        X : (n, d), at least two rows, NaN for gaps; or a path to a table without gaps
         y : ignored
         sample_weight : (n,), optional
             How much each row counts, in any unit.  A row without weight is not there.
@@ -137,12 +157,19 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             and isinstance(choose(self.model, self.axes).method, StreamingMethod)
         ):
             return self._fit_source(X)
-        context, labels = self._read_sample(X), labels_of(X)
-        weights, names = _read_weights(sample_weight), labels or self._names
+        context = self._read_sample(X)
+        schema = None if self._frame is None else self._frame.schema
         fitted = fit_sample(
-            context, self.model, weights=weights, bounds=self.bounds, names=names, axes=self.axes
+            context,
+            self.model,
+            weights=frames.read_weights(sample_weight),
+            bounds=self.bounds,
+            names=self._names if schema is None else [column.name for column in schema.used],
+            kinds=None if schema is None else schema.kinds,
+            own_bounds=None if schema is None else schema.bounds,
+            axes=self.axes,
         )
-        self._keep(fitted.field, type(X), labels, fitted.bounds, context, weights)
+        self._keep(fitted, type(X), context, frames.read_weights(sample_weight))
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -158,27 +185,19 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Total log likelihood of the rows of X (m, d), as `sklearn.neighbors.KernelDensity.score`.
-
-        Not the gradient of the log density: that is `score_function`.
-        """
+        """Total log likelihood of the rows of X (m, d); the gradient is `score_function`."""
         total = self._answer(X, score=False).log_density.sum()
         return float(total.detach() if isinstance(total, Tensor) else total)
 
     def score_function(self, X: Any) -> Any:
-        """Gradient of the log density (m, d) at the rows of X (m, d); a frame with their index for a frame.
-
-        This is what the literature calls the score.  The name `score` belongs to scikit-learn.
-        """
+        """Gradient of the log density (m, d) at the rows of X (m, d); a frame with the index of a frame."""
         result = self._score(X)
-        return result if isinstance(result, Tensor) else wrap_columns(result, self._labels, X)
+        if isinstance(result, Tensor) or kind_of(X) == "array":
+            return result
+        return wrap_columns(result[:, self._scored], [self._labels[j] for j in self._scored], X)
 
     def estimate(self, X: Any, *, std: bool = False) -> Any:
-        """Log density and score at once.
-
-        Parameters
-        ----------
-        std : whether to add the standard deviations of both, by the Bayesian bootstrap
+        """Log density and score at once; with ``std`` their standard deviations, by the Bayesian bootstrap.
 
         Returns
         -------
@@ -193,18 +212,13 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             result = WithSpread(result.log_density, result.score, bars.log_density, bars.score)
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
-        names = ["log_density", *(f"score_{name}" for name in self._labels)]
+        names = ["log_density", *(f"score_{self._labels[j]}" for j in self._scored)]
         names += [f"{name}_std" for name in names] if std else []
-        return wrap_columns(np.column_stack(result), names, X)
+        columns = [part if part.ndim == 1 else part[:, self._scored] for part in result]
+        return wrap_columns(np.column_stack(columns), names, X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on.
-
-        Parameters
-        ----------
-        n_samples : number of rows
-        random_state : int, RandomState or None, as in scikit-learn
-        """
+        """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on."""
         check_is_fitted(self)
         if int(n_samples) < 1:
             raise DataError(f"n_samples is {n_samples}: draw at least one row")
@@ -213,7 +227,8 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             points = as_density(self.field_).sample(int(n_samples), torch.Generator().manual_seed(seed))
         if issubclass(self._holder, Tensor):
             return points
-        return make_frame(points.cpu().numpy(), self._labels, self._holder)
+        values = points.cpu().numpy()
+        return values if self._frame is None else self._frame.rows(values)
 
     @property
     def loo_log_density_(self) -> NDArray[np.float64]:
@@ -229,13 +244,16 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             self._left_out: NDArray[np.float64] = found.cpu().numpy()
         return self._left_out
 
-    def marginal(self, columns: Any) -> DiScoFormer:
-        """The estimator of some of the columns, in the order given, without another fit.
+    def impute(self, X: Any, draws: int | None = None, random_state: Any = None) -> Any:
+        """X (m, d) with its gaps filled by what is expected given the rest of each row, in its own kind.
 
-        Parameters
-        ----------
-        columns : a name or number of a column, or a sequence of them
+        With ``draws`` a list of so many tables in which they are drawn, for multiple imputation.
         """
+        check_is_fitted(self)
+        return frames.fill_gaps(self, X, draws, random_state)
+
+    def marginal(self, columns: Any) -> DiScoFormer:
+        """The estimator of some of the columns, by name or number, in that order; without another fit."""
         keep = self._positions(columns)
         return self._derived(as_density(self.field_).marginal(keep), keep)
 
@@ -245,12 +263,13 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         columns : a name or number of a column, or a sequence of them
-        values : a number per column
+        values : a value per column, as the data has it: a number, a label, a date
         """
         given = self._positions(columns)
-        row = np.atleast_1d(np.array(values, dtype=np.float64))
-        if row.shape != (len(given),):
-            raise DataError(f"{row.size} value(s) for {len(given)} column(s): give one each")
+        cells = [values] if isinstance(values, str) or not np.ndim(values) else list(values)
+        if len(cells) != len(given):
+            raise DataError(f"{len(cells)} value(s) for {len(given)} column(s): give one each")
+        row = np.array(cells if self._frame is None else self._frame.given(given, cells), dtype=np.float64)
         rest = [c for c in self.field_.support if c not in set(given)]
         return self._derived(as_density(self.field_).conditional(given, row), rest)
 
@@ -273,8 +292,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
 
         Choose columns, drag sliders to hold others fixed, click rows; ``selected`` and ``given`` of the
-        widget say what was done.  Rows are those of the fit; where they were not kept, or the estimator
-        comes from `marginal` or `conditional`, draws of the density stand for them.
+        widget say what was done.  Where rows of the fit were not kept, draws of the density stand for them.
         """
         check_is_fitted(self)
         widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
@@ -300,8 +318,15 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _labels(self) -> list[Any]:
-        """What the columns of the output are called: as in the frame the estimator was fitted on."""
-        return self._columns or self._names or [f"x{j}" for j in range(self.n_features_in_)]
+        """What the columns of the density are called: as in the frame the estimator was fitted on."""
+        if self._frame is not None:
+            return self._frame.labels
+        return self._names or [f"x{j}" for j in range(self.n_features_in_)]
+
+    @property
+    def _scored(self) -> list[int]:
+        """Columns of the density that have a score: all but categories."""
+        return list(range(self.field_.dim)) if self._frame is None else self._frame.scored
 
     def _answer(self, X: Any, *, score: bool = True) -> Estimate[Any]:
         """Estimate at X; without ``score`` the scores need not be kept, where there may be too many."""
@@ -310,7 +335,8 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         if type(X) is not np.ndarray and is_remote(X):
             if is_dask(X):
                 return lazy_estimate(field, X)
-            source = open_source(X, self._file_names(X), show=self.verbose)
+            bare = isinstance(X, np.memmap) or Path(X).suffix.lower() == ".npy"  # without names
+            source = open_source(X, None if bare else self._names, show=self.verbose)
             return estimate_source(field, source, score=score)
         result: Estimate[Any] = self._ask(field.estimate, X)
         return result
@@ -326,36 +352,45 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         """What the field says at queries in memory: a tensor, or an array in double precision."""
         if isinstance(X, Tensor):
             return question(X)
-        values = self._validate(X, reset=False).astype(np.float64, copy=False)
+        values = self._read_queries(X)
         try:
             with torch.no_grad():  # the sample may be a tensor with a graph
                 return question(values)
         except DataError:
-            refuse_missing(values, self._names)  # the same fault, by the name of its column
+            refuse_missing(values, self._labels if self._names else None)  # the same, by column
             raise
+
+    def _read_queries(self, X: Any) -> NDArray[np.float64]:
+        """The columns of the density (m, D) at queries in memory."""
+        if self._frame is None or labels_of(X) is None:
+            values = frames.validate_array(self, X, reset=False).astype(np.float64, copy=False)
+            return values if values.shape[1] == self.field_.dim else values[:, self.support_]
+        refuse_columns(X)
+        if len(self._frame.labels) == self.n_features_in_:
+            refuse_other_labels(X, self._frame.labels)
+            validate_data(self, X, reset=False, skip_check_array=True)  # in scikit-learn's words
+        return self._frame.numbers(X)
 
     def _fit_source(self, X: Any) -> Self:
         """`fit` by passes over data that is not in memory."""
         stream = Stream(open_source(X, show=self.verbose))
         self.n_features_in_ = stream.source.dim
         self._set_names(stream.source.names)
-        fitted = fit_stream(stream, self.model, names=self._names, axes=self.axes)
-        self._keep(fitted.field, np.ndarray, None, fitted.bounds)
+        self._frame = None  # numbers, whatever their types
+        self._keep(fit_stream(stream, self.model, names=self._names, axes=self.axes), np.ndarray)
         return self
 
-    def _keep(
-        self,
-        field: Field,
-        holder: type,
-        columns: list[Any] | None,
-        bounds: list[Bound],
-        sample: Tensor | None = None,
-        weights: Any = None,
-    ) -> None:
+    def _keep(self, fitted: Fitted, holder: type, sample: Tensor | None = None, weights: Any = None) -> None:
         """What a fit leaves behind: numbers, and what the answers are to be held in."""
-        self.field_, self._bounds = field, bounds
-        self.support_ = np.isin(np.arange(field.dim), field.support)
-        self._holder, self._columns = holder, columns
+        self.field_, self._bounds, self._kinds = fitted.field, fitted.bounds, fitted.kinds
+        self._holder = holder
+        carried = fitted.field.support
+        self.support_ = np.isin(np.arange(fitted.field.dim), carried)
+        if self._frame is not None:
+            self.schema_, labels = self._frame.schema, [self._frame.labels[j] for j in carried]
+            self.support_ = np.array([column.name in labels for column in self.schema_])
+        elif hasattr(self, "schema_"):
+            del self.schema_
         rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
         self._sample: NDArray[np.float64] | None = rows
         self._weights = None if weights is None else np.array(weights, dtype=np.float64)
@@ -368,83 +403,48 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _file_names(self, X: Any) -> list[str] | None:
-        """Columns to read from a file: those of the sample where both have names."""
-        return None if isinstance(X, np.memmap) or Path(X).suffix.lower() == ".npy" else self._names
-
     def _read_sample(self, X: Any) -> Tensor:
         """The sample as a tensor in its own precision, which is what its rounding errors come from."""
-        if not isinstance(X, Tensor):
-            values = self._validate(X, reset=True)
-            refuse_missing(values, self._names)
-            return torch.tensor(values)
-        context = check_points(X, "X", min_rows=2)
-        self.n_features_in_ = context.shape[-1]
-        self._set_names(None)
-        return context
+        mixed = takes_kinds(choose(self.model, self.axes))
+        self._frame = None
+        if isinstance(X, Tensor):
+            context = check_points(X, "X", min_rows=2, gaps=mixed)
+            self.n_features_in_ = context.shape[-1]
+            self._set_names(None)
+            return context
+        found = frames.read_frame(X, self.types, plain=not mixed)
+        if found is None:
+            values = frames.validate_array(self, X, reset=True)
+            if self.types is not None and self.types != "continuous":
+                self._frame, values = frames.read_array_types(values, self.types)
+        else:
+            self._frame, values = found
+            validate_data(self, X, reset=True, skip_check_array=True)  # how many columns, and their names
+        refuse_missing(values, self._names and self._labels, gaps=mixed)
+        return torch.tensor(values)
 
-    def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        if type(X) is not np.ndarray:
-            refuse_columns(X)
-        X = plain(X)
-        if not reset:
-            refuse_other_labels(X, self._columns)
-        try:
-            values: NDArray[Any] = validate_data(
-                self,
-                X,
-                reset=reset,
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                ensure_min_samples=2 if reset else 1,
-            )
-        except (TypeError, ValueError):
-            refuse_text(X)
-            raise
-        return np.ascontiguousarray(values)  # torch knows no negative strides
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(DataError):  # a model that there is not says so when it is fitted
+            tags.input_tags.allow_nan = takes_kinds(choose(self.model, self.axes))
+        return tags
 
     def _refit(self) -> FitRecipe:
         """The method for further fits to the columns that carry a density."""
-        return Fitted(self.field_, choose(self.model, self.axes), self._bounds).refit()
+        return Fitted(self.field_, choose(self.model, self.axes), self._bounds, self._kinds).refit()
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
-        labels: list[Any] = self._columns or self._names or []
-        one = isinstance(columns, str | int | np.integer) or (
-            isinstance(columns, tuple) and columns in labels
-        )
-        asked = [columns] if one else list(columns)
-        numbered = not any(isinstance(label, Integral) for label in labels)  # else a number is a label
-        unknown = [
-            c
-            for c in asked
-            if c not in labels and (isinstance(c, bool) or not (numbered and isinstance(c, Integral)))
-        ]
-        if unknown:
-            raise DataError(f"no column {unknown[0]!r}: the sample has {', '.join(map(repr, self._labels))}")
-        positions = [labels.index(c) if c in labels else int(c) for c in asked]
-        if not positions or len(set(positions)) < len(positions):
-            raise DataError(f"columns {asked}: give at least one, and none twice")
-        if min(positions) < 0 or max(positions) >= self.n_features_in_:
-            raise DataError(f"columns {asked}: there are columns 0 to {self.n_features_in_ - 1}")
-        return positions
+        return frames.find_columns(columns, self._labels, named=bool(self._names) or self._frame is not None)
 
     def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
         """A fitted estimator for a field of some of the columns."""
         bounds = [self._bounds[c] for c in columns]
-        result = DiScoFormer(model=self.model, bounds=bounds)
+        kinds = None if self._kinds is None else [self._kinds[c] for c in columns]
+        result = DiScoFormer(model=self.model, types=self.types, bounds=bounds)
         result.n_features_in_ = len(columns)
         if hasattr(self, "feature_names_in_"):
-            result.feature_names_in_ = self.feature_names_in_[list(columns)]
-        labels = None if self._columns is None else [self._columns[c] for c in columns]
-        result._keep(field, self._holder, labels, bounds)
+            result.feature_names_in_ = np.array([self._labels[c] for c in columns], dtype=object)
+        result._frame = None if self._frame is None else self._frame.select(columns)
+        result._keep(Fitted(field, choose(self.model, self.axes), bounds, kinds), self._holder)
         return result
-
-
-def _read_weights(weights: Any) -> Any:
-    if weights is None or isinstance(weights, Tensor):
-        return weights
-    values = np.asarray(plain(weights, "sample_weight"), dtype=np.float64)
-    if values.ndim != 1:
-        raise DataError(f"sample weights have shape {values.shape}, expected one per row")
-    return values

@@ -8,11 +8,12 @@ from typing import Any
 
 from torch import Tensor
 
-from discoformer.columns.bounds import Bound, parse_bounds
+from discoformer.columns.bounds import FREE, Bound, fill_bounds, parse_bounds
 from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.core.checks import check_points
 from discoformer.core.fields import Field
-from discoformer.methods import Resolved, check_range, resolve, without_axes
+from discoformer.methods import Resolved, check_range, resolve, takes_kinds, without_axes
 from discoformer.scale.stream import Stream
 
 __all__ = ["Fitted", "choose", "fit_sample", "fit_stream"]
@@ -27,11 +28,13 @@ class Fitted:
     field : of all columns
     resolved : the method
     bounds : low and high of every column
+    kinds : what every column is, or None if all are continuous
     """
 
     field: Field
     resolved: Resolved
     bounds: list[Bound]
+    kinds: list[ColumnKind] | None = None
 
     def refit(self) -> FitRecipe:
         """The method for further fits to the columns of `Field.support`: none is left out on the way.
@@ -39,7 +42,8 @@ class Fitted:
         A fold that lost a column would answer for another density than the others.
         """
         bounds = [self.bounds[j] for j in self.field.support]
-        return FitRecipe(self.resolved.method, bounds, drop=False)
+        kinds = None if self.kinds is None else [self.kinds[j] for j in self.field.support]
+        return FitRecipe(self.resolved.method, bounds, drop=False, kinds=kinds)
 
 
 def choose(model: Any, axes: bool) -> Resolved:
@@ -54,6 +58,8 @@ def fit_sample(
     weights: Any = None,
     bounds: Any = None,
     names: Any = None,
+    kinds: Sequence[ColumnKind] | None = None,
+    own_bounds: Sequence[Bound] | None = None,
     axes: bool = True,
 ) -> Fitted:
     """Fit to a sample in memory.
@@ -65,6 +71,8 @@ def fit_sample(
     weights : (..., n), optional
     bounds : as for `discoformer.columns.bounds.parse_bounds`
     names : column names for the messages
+    kinds : what every column is; None if all are continuous
+    own_bounds : of every column, where the values leave no doubt; ``bounds`` go before
     axes : whether the columns' own axes may count
 
     >>> import numpy as np
@@ -72,12 +80,17 @@ def fit_sample(
     [0, 1]
     """
     resolved = choose(model, axes)
-    context: Tensor = check_points(sample, "X", min_rows=2)
+    context: Tensor = check_points(sample, "X", min_rows=2, gaps=takes_kinds(resolved))
     rows, dim = context.shape[-2:]
     pairs = parse_bounds(bounds, dim, names)
-    field = FitRecipe(resolved.method, pairs, names).fit(context, weights)
+    if own_bounds is not None:
+        pairs = fill_bounds(pairs, own_bounds)
+    told = None if kinds is None or set(kinds) == {CONTINUOUS} else list(kinds)
+    if told is not None:  # a label has no bounds, even if all columns have the same
+        pairs = [FREE if kind.kind == "category" else pair for pair, kind in zip(pairs, told, strict=True)]
+    field = FitRecipe(resolved.method, pairs, names, kinds=told).fit(context, weights)
     check_range(resolved, rows, len(field.support))
-    return Fitted(field, resolved, pairs)
+    return Fitted(field, resolved, pairs, told)
 
 
 def fit_stream(

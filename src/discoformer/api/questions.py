@@ -204,7 +204,7 @@ class Questions:
     def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
         """What the functionals are to average over, and what they are to ask."""
         check_is_fitted(self)
-        if self._sample is None or self._weights is not None:
+        if self._sample is None or self._weights is not None or np.isnan(self._sample).any():
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_

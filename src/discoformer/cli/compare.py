@@ -12,20 +12,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from discoformer.baselines.independent import IndependentColumns
 from discoformer.cli.options import (
     FILES,
-    add_bounds,
     add_columns,
+    add_fit,
     independent,
     name_list,
+    read_file,
     read_input,
     seed_number,
 )
 from discoformer.cli.parser import command_parser
-from discoformer.columns.bounds import fit_maps, parse_bounds
+from discoformer.columns.bounds import FREE, fill_bounds, fit_maps, parse_bounds
 from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.kinds import CONTINUOUS
+from discoformer.columns.schema import infer_schema
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import Method
 from discoformer.core.files import check_folder, replacing
@@ -35,7 +40,7 @@ from discoformer.data.files import Table, few_values
 from discoformer.data.table import all_names
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood, score_error
 from discoformer.evaluation.known_truth import Dataset, gmm_dataset
-from discoformer.methods import PEERS, describe_methods, resolve
+from discoformer.methods import PEERS, Resolved, describe_methods, resolve, takes_kinds
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
@@ -44,6 +49,8 @@ DESCRIPTION = """\
 Compare methods on the rows of FILE by 5-fold cross-validation: the mean log density of rows that the fit
 has not seen (higher is better), its standard error, and how far each method is behind the best one, with
 the standard error of that difference, row by row. Several files get a table each, and one of all.
+Methods other than networks know numbers alone: tables with categories or gaps, or with --types, are a matter
+between the network and "independent", which takes every column by itself.
 """
 
 EXAMPLES = f"""\
@@ -60,6 +67,9 @@ examples:
   discoformer compare gmm:5,1024,4          a random mixture: 5 columns, 1024 rows, 4 components; since the
                                             truth is known, the error of the score is shown as well
 """
+
+
+INDEPENDENT = "independent"
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,11 @@ class Sample:
     bounds: Sequence[tuple[float, float]] | None = None
     truth: Dataset | None = None
 
+    @property
+    def mixed(self) -> bool:
+        """Whether there is more to it than numbers."""
+        return set(self.table.kinds) != {CONTINUOUS} or bool(np.isnan(self.table.values).any())
+
 
 def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
@@ -97,7 +112,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         help=f"{FILES}; or one of {', '.join(REAL)}; or gmm:d,n,k",
     )
     add_columns(parser)
-    add_bounds(parser)
+    add_fit(parser, model=False)
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
     parser.add_argument(
         "--seed", type=seed_number, default=0, help="of the split, and of gmm:d,n,k (default: 0)"
@@ -148,21 +163,32 @@ def run(args: argparse.Namespace) -> None:
 
 def _read(name: str, args: argparse.Namespace) -> Sample:
     if name.startswith("gmm:"):
-        for option in ("columns", "exclude", "types", "drop_dependent", "bounds"):
+        for option in ("columns", "exclude", "types", "drop_dependent", "bounds", "weights"):
             if getattr(args, option):
                 option = option.replace("_", "-")
                 raise DataError(f"--{option} does not go with gmm:d,n,k: the truth is for what it draws")
         data = gmm_dataset(name, args.seed)
         columns = tuple(f"x{j}" for j in range(data.context.shape[1]))
         return Sample(name, Table(data.context.numpy(), columns), truth=data)
-    table = _read_real(name, args.columns) if name in REAL else read_input(args, name)
+    table = _read_real(name, args.columns) if name in REAL else _read_table(name, args)
     kept = independent(table)[0] if args.drop_dependent else table
-    if args.bounds is None:
+    pairs = fill_bounds(parse_bounds(args.bounds, len(table.names), table.names), table.bounds)
+    if set(pairs) == {FREE}:
         return Sample(name, kept)
-    pairs = parse_bounds(args.bounds, len(table.names), table.names)
     bounds = [pairs[table.names.index(column)] for column in kept.names]
-    fit_maps(torch.as_tensor(kept.values), None, bounds, kept.names)  # a fold would count rows of its own
+    if not Sample(name, kept).mixed:
+        fit_maps(torch.as_tensor(kept.values), None, bounds, kept.names)  # a fold would count its own rows
     return Sample(name, kept, bounds)
+
+
+def _read_table(name: str, args: argparse.Namespace) -> Table:
+    """A file as numbers alone, which all methods know; with its kinds if there are categories or gaps."""
+    raw = read_file(args, name)
+    mixed = any(takes_kinds(resolve(model)) for model in args.model)
+    if mixed and not args.types:
+        schema = infer_schema(raw.frame, {}, args.exclude, args.columns, raw.units)
+        mixed = any(column.use == "code" or column.gaps for column in schema.used)
+    return read_input(args, name, plain=not mixed, raw=raw)
 
 
 def _check_folds(sample: Sample, folds: int) -> None:
@@ -189,18 +215,28 @@ def _read_real(name: str, columns: Sequence[str] | None) -> Table:
     return table
 
 
-def _compare(sample: Sample, methods: dict[str, Method], args: argparse.Namespace) -> list[Row]:
-    """Every method on one sample; if one fails, the others are still reported."""
+def _compare(sample: Sample, known: dict[str, Method], args: argparse.Namespace) -> list[Row]:
+    """Every method on one sample; one may fail where the others have something to say."""
+    methods: dict[str, Method | None] = {**known}
+    if sample.mixed:
+        methods = {n: m for n, m in known.items() if takes_kinds(Resolved(m, n, None)) or n not in PEERS}
+        methods[INDEPENDENT] = None
     held_out: dict[str, HeldOut] = {}
     errors: dict[str, float] = {}
     failures: dict[str, str] = {}
     for name, method in methods.items():
         bar = partial(track, label=f"{sample.name}, {name}")
-        recipe = FitRecipe(method, sample.bounds, sample.table.names, drop=False)
         try:
-            held_out[name] = held_out_log_likelihood(recipe, sample.table.values, args.folds, args.seed, bar)
+            held_out[name] = held_out_log_likelihood(
+                _recipe(method, sample),
+                sample.table.values,
+                args.folds,
+                args.seed,
+                bar,
+                weights=sample.table.weights,
+            )
             if sample.truth is not None:
-                errors[name] = score_error(recipe, sample.truth)
+                errors[name] = score_error(_recipe(method, sample), sample.truth)
         except DataError as error:
             failures[name] = str(error)
     if not held_out:
@@ -210,6 +246,15 @@ def _compare(sample: Sample, methods: dict[str, Method], args: argparse.Namespac
         held_out["truth"], errors["truth"] = HeldOut(sample.truth.truth.log_density.numpy(), 0.0), 0.0
     failed = [Row(sample.name, name, failure=text) for name, text in failures.items()]
     return [*_ranked(sample.name, held_out, errors), *failed]
+
+
+def _recipe(method: Method | None, sample: Sample) -> Method:
+    """The method with what the table asks for; None stands for independent columns."""
+    kinds = sample.table.kinds if sample.mixed else None
+    recipe = FitRecipe(
+        method or resolve("default").method, sample.bounds, sample.table.names, drop=False, kinds=kinds
+    )
+    return recipe if method is not None else IndependentColumns(recipe)
 
 
 def _ranked(data: str, held_out: dict[str, HeldOut], errors: dict[str, float]) -> list[Row]:
@@ -284,7 +329,7 @@ def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None
     for rows in results:
         found = {row.method: _number(row.log_likelihood, 3) for row in rows}
         best = next(row.method for row in rows if row.method != "truth")
-        lines.append([rows[0].data, *(found[name] or "failed" for name in methods), best])
+        lines.append([rows[0].data, *(found.get(name, "") or "none" for name in methods), best])
     print("\nall: log-likelihood per held-out row\n")
     print_table(["data", *methods, "best"], lines)
 

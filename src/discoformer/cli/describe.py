@@ -10,7 +10,7 @@ from discoformer.cli.options import FILES, add_reading, read_file
 from discoformer.cli.parser import command_parser
 from discoformer.columns.schema import KINDS, Schema, infer_schema
 from discoformer.data.table import RawTable
-from discoformer.views.terminal import print_table
+from discoformer.views.terminal import cell_text, print_table
 
 __all__ = ["make_parser", "run"]
 
@@ -26,7 +26,6 @@ examples:
   discoformer describe sales.db --query "select price, area from sales where year = 2026"
   discoformer describe 'parts/*.parquet' --json
 """
-SHOWN = 40  # characters of a cell
 
 
 def make_parser(name: str) -> argparse.ArgumentParser:
@@ -58,25 +57,15 @@ def _print(raw: RawTable, schema: Schema) -> None:
     header = ["column", "kind", "gaps", "distinct", "values", "reason", "what is done with it"]
     rows = [
         [
-            _cut(str(column.name)),
+            cell_text(str(column.name)),
             column.kind,
             str(column.gaps),
             str(column.distinct),
-            _cut(column.values),
-            _cut(column.reason),
+            cell_text(column.values),
+            cell_text(column.reason),
             column.action,
         ]
         for column in schema
     ]
     print_table(header, rows)
     print("\nsay otherwise with --types NAME=KIND, --exclude NAME or --columns A,B")
-
-
-def _cut(text: str) -> str:
-    """Text for a cell of the terminal, without control characters.
-
-    >>> _cut("a\\x1b" + "b" * 50)
-    'abbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...'
-    """
-    text = "".join(character for character in text if character.isprintable())
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 2]}..."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,25 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.api.answers import answers
-from discoformer.api.fitting import fit_stream
+from discoformer.api.fitting import Fitted, fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
 from discoformer.cli.options import (
-    add_bounds,
+    add_fit,
     add_input,
-    add_model,
     add_output,
-    fitted_table,
+    fit_table,
+    kinds_text,
     read_input,
     refuse_input,
 )
 from discoformer.cli.parser import command_parser
+from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, why
+from discoformer.columns.schema import Schema, infer_schema
 from discoformer.columns.support import dropped_by_survey
-from discoformer.core.checks import DataError, show_cell
-from discoformer.core.fields import Estimate, Method, PointDensity, as_density, as_point_density
+from discoformer.core.checks import DataError, check_weights, show_cell
+from discoformer.core.fields import Density, Estimate, as_density
+from discoformer.data.batches import Batches, open_batches
 from discoformer.data.files import (
     Table,
     check_output,
@@ -39,18 +42,22 @@ from discoformer.data.files import (
     read_table,
     refuse_dependent,
     refuse_few_rows,
+    refuse_without_density,
 )
+from discoformer.data.numeric import used_schema
 from discoformer.data.peek import columns_to_stream
+from discoformer.data.style import style_of
 from discoformer.data.writer import neutral, output_writer
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.bootstrap import bootstrap
-from discoformer.methods import resolve
+from discoformer.methods import resolve, takes_kinds
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import ArraySource, Source
 from discoformer.scale.stream import Stream, StreamingMethod
 from discoformer.scale.survey import look
 from discoformer.views.pictures import check_picture
-from discoformer.views.plots import VIEWS, Band, plot
+from discoformer.views.plots import VIEWS, plot
+from discoformer.views.reasons import common_scale
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
@@ -58,7 +65,8 @@ __all__ = ["make_parser", "run"]
 EXAMPLES = """\
 examples:
   discoformer estimate data.csv                        a short summary, nothing written
-  discoformer estimate data.csv --out densities.csv    columns, log_density and score_<column>
+  discoformer estimate data.csv --out densities.csv    all columns, log_density and score_<column>
+  discoformer estimate data.csv --types zip=category,age=continuous --exclude note --weights count
   discoformer estimate data.parquet --columns age,income --plot picture.png
   discoformer estimate data.csv --bounds age=0:,share=0:1 --plot unusual.png --view outliers
   discoformer estimate data.csv --why                  the most unusual rows, with reasons
@@ -69,22 +77,25 @@ examples:
 
 _KERNEL = "kde-scott"  # what --bandwidth is a rule of
 CHUNK = 4096  # queries per step of the progress bar, for a table in memory
-LARGE = 2**28  # bytes of an npy or parquet file that is streamed rather than read into memory
-SHOWN_ROWS, SHOWN_COLUMNS = 3, 6
+LARGE = 2**28  # bytes of a file that is streamed rather than read into memory
+CELL = 32  # bytes of a cell of a parquet file in memory, or so
+SHOWN_COLUMNS = 6
 
 
 def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
     parser = command_parser(
-        name, "Estimate the log density of the rows of FILE and its gradient, the score.", EXAMPLES
+        name,
+        "Estimate the log density of the rows of FILE and its gradient, the score. Without --out the rows "
+        "that stand out are shown, by the fit without them, and the columns that make them so.",
+        EXAMPLES,
     )
     add_input(parser)
     parser.add_argument(
         "--queries", metavar="Q", type=Path, help="points to answer at (default: FILE itself)"
     )
     add_output(parser, "the answers")
-    add_model(parser)
-    add_bounds(parser)
+    add_fit(parser)
     parser.set_defaults(model=None)  # to tell "default" from nothing asked for
     parser.add_argument(
         "--bandwidth",
@@ -122,31 +133,32 @@ def run(args: argparse.Namespace) -> None:
     job = _streamed(args) if _is_streamed(args) else _in_memory(args)
     summary = Summary()
     with ExitStack() as moves:  # the table takes its place when the picture is there too
-        write = None
+        write, frames = None, iter(())
         if args.out:
+            frames = job.frames(CHUNK)
+            style = style_of(None if job.table is None else job.table.raw, args.out.suffix.lower())
+            style = replace(style, neutral=args.no_formulas)
             names = neutral(job.names) if args.no_formulas else job.names
-            write = moves.enter_context(output_writer(args.out, names, job.queries.rows or 0))
+            write = moves.enter_context(output_writer(args.out, names, job.queries.rows or 0, style))
         for chunk, (log_density, score) in answers(job.field, job.queries):
-            values = chunk.numpy()
-            bars = () if job.spread is None else (job.spread[summary.count : summary.count + len(values)],)
-            summary.add(values, log_density.numpy())
+            values, found = chunk.numpy(), log_density.numpy()
+            part = slice(summary.count, summary.count + len(values))
             if write is not None:
-                write(np.column_stack([values, log_density.numpy(), score.numpy(), *bars]))
-        if job.sample is not None:
-            plot(
-                job.field,
-                job.sample.values,
-                job.sample.names,
-                args.plot,
-                view=args.view or VIEWS[0],
-                band=job.band,
-            )
+                bars = () if job.spread is None else (job.spread[part],)
+                answer = np.column_stack([found, score.numpy()[:, job.scored], *bars])
+                write(_joined(next(frames, None), values, answer, job.names))
+            seen = found if job.left_out is None else job.left_out(values, part)
+            summary.add(values, found, seen, seen if job.common is None else seen + job.common(values))
+        if args.plot:
+            assert job.table is not None
+            view = args.view or VIEWS[0]
+            plot(job.field, job.table.values, job.table.names, args.plot, view=view, band=job.band)
     reasons = None
     if args.why:
-        points = torch.from_numpy(summary.values[-min(SHOWN_ROWS, summary.count) :][::-1].copy())
-        sample = torch.from_numpy(job.values)
-        density = as_density(job.field)
-        reasons = explain_rows(density, points, sample, method=job.method, names=job.columns)
+        assert job.table is not None
+        points = torch.from_numpy(summary.values[summary.unusual])
+        sample, method = torch.from_numpy(job.table.values), job.fitted.refit()
+        reasons = explain_rows(as_density(job.field), points, sample, method=method, names=job.columns)
 
     if args.json:
         _print_json(args, job, summary, reasons)
@@ -155,57 +167,84 @@ def run(args: argparse.Namespace) -> None:
         _print_reasons(summary, reasons)
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """What is to be done: a field, where to read it, and what to call the answers.
-
-    Attributes
-    ----------
-    shape : rows and columns of the sample
-    columns : their names
-    names : of the columns of the output
-    sample : the sample itself, if it is to be drawn
-    method : for further fits to the sample
-    values : its values, if they are in memory
-    spread : standard deviations (m, 1 + d) of the answers, if they were asked for
-    band : standard deviations of the log density at further points
-    """
-
-    field: PointDensity
-    queries: Source
-    shape: tuple[int, int]
-    columns: tuple[str, ...]
-    names: tuple[str, ...]
-    sample: Table | None = None
-    method: Method | None = None
-    values: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.empty((0, 0)))
-    spread: NDArray[np.float64] | None = None
-    band: Band | None = None
-
-
 def _in_memory(args: argparse.Namespace) -> Job:
     context = read_input(args)
     queries = context
     if args.queries is not None:
         queries = read_queries(args.queries, context, args.columns)
-    names = _result_names(queries.names, std=args.std) if args.out else ()
+    rows = None if queries.raw is None or _is_npy(args.out) else FrameRows(queries.raw.frame)
+    names = _result_names(context, queries if rows is None else rows, std=args.std) if args.out else ()
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
-    fitted = fitted_table(context, model, args.bounds)
-    density = as_point_density(fitted.field)
-    source = ArraySource(queries.values, step=CHUNK)
-    source.show = True
-    sample = context if args.plot else None
-    job = Job(density, source, context.values.shape, context.names, names, sample)
-    job = dataclasses.replace(job, method=fitted.refit(), values=context.values)
-    if not args.std:
+    fitted = fit_table(context, model, args.bounds)
+    job = _job(fitted, context, queries, names, rows)
+    job = _with_bars(job, context, queries) if args.std else job
+    if queries is not context or not isinstance(fitted.field, Density):
         return job
+    left_out = _left_out(fitted.field, context)
+    return replace(job, left_out=lambda _, part: left_out[part])
+
+
+def _with_bars(job: Job, context: Table, queries: Table) -> Job:
+    """The job with standard deviations of its answers, and of the log density anywhere."""
 
     def spread(points: NDArray[np.float64]) -> Estimate[Tensor]:
         rows = torch.from_numpy(context.values)
-        return bootstrap(fitted.refit(), density, rows, torch.from_numpy(points))
+        weights = None if context.weights is None else check_weights(context.weights, rows)
+        return bootstrap(job.fitted.refit(), job.field, rows, torch.from_numpy(points), weights=weights)
 
-    bars = np.column_stack([part.numpy() for part in spread(queries.values)])
-    return dataclasses.replace(job, spread=bars, band=lambda points: spread(points).log_density.numpy())
+    log_density, score = (part.numpy() for part in spread(queries.values))
+    bars = np.column_stack([log_density, score[:, job.scored]])
+    return replace(job, spread=bars, band=lambda points: spread(points).log_density.numpy())
+
+
+def _job(
+    fitted: Fitted,
+    context: Table,
+    queries: Table,
+    names: tuple[str, ...],
+    rows: FrameRows | Batches | None,
+) -> Job:
+    source = ArraySource(queries.values, step=CHUNK)
+    source.show = True
+    common = common_scale(fitted.field, context.values, context.kinds)
+    job = Job(fitted, source, context.values.shape, context.names, names, _scored(context), rows, context)
+    return replace(job, common=common)
+
+
+def _by_chunk(fitted: Fitted) -> Callable[[NDArray[np.float64], slice], NDArray[np.float64]] | None:
+    """`Density.left_out` of rows of the sample that come in chunks."""
+    field = fitted.field
+    if not isinstance(field, Density):
+        return None
+
+    def left_out(values: NDArray[np.float64], _: slice) -> NDArray[np.float64]:
+        with torch.no_grad():
+            return field.left_out(torch.from_numpy(values)).numpy()
+
+    return left_out
+
+
+@torch.no_grad()
+def _left_out(density: Density, table: Table) -> NDArray[np.float64]:
+    rows = torch.from_numpy(table.values)
+    weights = None if table.weights is None else check_weights(table.weights, rows)
+    found = np.zeros(len(rows))
+    there = np.flatnonzero(~np.isnan(table.values).all(1))  # a row that says nothing is not in the sample
+    found[there] = density.left_out(rows[there], None if weights is None else weights[there]).numpy()
+    return found
+
+
+def _scored(table: Table) -> list[int]:
+    return [j for j, kind in enumerate(table.kinds) if kind.kind != "category"]
+
+
+def _joined(
+    frame: Any, values: NDArray[np.float64], answers: NDArray[np.float64], names: Sequence[str]
+) -> Any:
+    """The columns of the queries (k, d), all that were read, beside the answers (k, 1 + d)."""
+    if frame is None:
+        return np.column_stack([values, answers])
+    return frame.assign(**dict(zip(names[frame.shape[1] :], answers.T, strict=True)))
 
 
 def _is_streamed(args: argparse.Namespace) -> bool:
@@ -215,28 +254,53 @@ def _is_streamed(args: argparse.Namespace) -> bool:
         return False
     if len(args.files) > 1:
         return False
-    plain = args.plot is None and args.bounds is None and not args.std and not args.why
+    plain = not (args.plot or args.bounds or args.weights or args.std or args.why)
     if plain and isinstance(resolve(args.model).method, StreamingMethod):
         return True
     if args.file.is_dir():
         raise DataError(
-            f"{args.file}: a folder is streamed: without --plot, --bounds, --std, --why, by a mixture model"
+            f"{args.file}: a folder is streamed: without --plot, --bounds, --weights, --std, --why, by a "
+            "mixture model"
         )
     return False
 
 
 def _is_large(path: Path) -> bool:
+    if path.suffix.lower() == ".parquet" and (batches := open_batches(path)) is not None:
+        return batches.cells * CELL >= LARGE
     return path.suffix.lower() in (".npy", ".parquet") and path.stat().st_size >= LARGE
 
 
+def _in_batches(args: argparse.Namespace, batches: Batches, schema: Schema) -> Job:
+    """Numbers are read a batch at a time; what else the file holds is never in memory as a whole."""
+    context = batches.read(schema)
+    refuse_without_density(args.file, context, drop_dependent=args.drop_dependent)
+    queries = context
+    rows: FrameRows | Batches | None = batches
+    if args.queries is not None:
+        queries = read_queries(args.queries, context, args.columns)
+        rows = None if queries.raw is None else FrameRows(queries.raw.frame)
+    rows = None if _is_npy(args.out) else rows
+    names = _result_names(context, queries if rows is None else rows) if args.out else ()
+    fitted = fit_table(context, args.model, args.bounds)
+    job = _job(fitted, context, queries, names, rows)
+    return replace(job, left_out=_by_chunk(fitted) if queries is context else None)
+
+
 def _streamed(args: argparse.Namespace) -> Job:
+    if takes_kinds(resolve(args.model)) and (batches := open_batches(args.file)) is not None:
+        first = batches.first()
+        schema = infer_schema(first.frame, args.types, args.exclude, args.columns)
+        if schema != schema.plain() or any(column.gaps for column in schema.used):
+            schema = used_schema(first, args.columns, args.types, args.exclude, plain=False)
+            return _in_batches(args, batches, schema)
     chosen = args.columns or columns_to_stream(args.file, args.types, args.exclude)
     sample = _open(args.file, chosen)
     columns = sample.names or tuple(f"x{j}" for j in range(sample.dim))
     queries = sample
     if args.queries is not None:
         queries = _open(args.queries, columns if sample.names else None)
-    names = _result_names(columns) if args.out else ()
+    names = _with_answers(columns, columns) if args.out else ()
     refuse_few_rows(args.file, sample.rows or 0, columns, drop_dependent=args.drop_dependent)
     stream = Stream(sample)
     if not args.drop_dependent:
@@ -244,8 +308,9 @@ def _streamed(args: argparse.Namespace) -> Job:
         refuse_dependent(args.file, sorted({*constant, *collinear}), columns)
     if queries is not sample:
         look(queries, str(args.queries))
-    field = as_point_density(fit_stream(stream, args.model, names=columns).field)
-    return Job(field, queries, (stream.rows, sample.dim), columns, names)
+    fitted = fit_stream(stream, args.model, names=columns)
+    job = Job(fitted, queries, (stream.rows, sample.dim), columns, names, list(range(sample.dim)))
+    return replace(job, left_out=_by_chunk(fitted) if queries is sample else None)
 
 
 def _open(path: Path, columns: Sequence[str] | None) -> Source:
@@ -264,37 +329,20 @@ def _bandwidth(text: str) -> float | str:
         return text
 
 
-class Summary:
-    """Mean log density, and the rows that are most typical and most unusual, of chunks in order."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0.0
-        self.rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # by falling log density, first and last
-        self.log_density: NDArray[np.float64] = np.empty(0)
-        self.values: NDArray[np.float64] = np.empty((0, 0))
-
-    def add(self, values: NDArray[np.float64], log_density: NDArray[np.float64]) -> None:
-        """Take in a chunk of points (k, d) with their log densities (k,)."""
-        rows = np.concatenate([self.rows, self.count + np.arange(len(values))])
-        answers = np.concatenate([self.log_density, log_density])
-        points = np.concatenate([self.values, values]) if self.count else values
-        order = np.lexsort((rows, -answers))
-        if len(order) > 2 * SHOWN_ROWS:
-            order = np.concatenate([order[:SHOWN_ROWS], order[-SHOWN_ROWS:]])
-        self.rows, self.log_density, self.values = rows[order], answers[order], points[order]
-        self.count += len(values)
-        self.total += float(log_density.sum())
-
-    @property
-    def mean(self) -> float:
-        """Mean log density."""
-        return self.total / self.count
+def _is_npy(out: Path | None) -> bool:
+    """Whether the output has room for numbers alone."""
+    return out is not None and out.suffix.lower() == ".npy"
 
 
-def _result_names(columns: Sequence[str], *, std: bool = False) -> tuple[str, ...]:
+def _result_names(
+    context: Table, queries: Table | FrameRows | Batches, *, std: bool = False
+) -> tuple[str, ...]:
+    return _with_answers(queries.names, [context.names[j] for j in _scored(context)], std=std)
+
+
+def _with_answers(columns: Sequence[str], scored: Sequence[str], *, std: bool = False) -> tuple[str, ...]:
     """The columns, log_density and score_<column>, and the same with _std, unless a name is taken."""
-    answers = ("log_density", *(f"score_{name}" for name in columns))
+    answers = ("log_density", *(f"score_{name}" for name in scored))
     names = (*columns, *answers, *(f"{name}_std" for name in answers if std))
     taken = [name for name in columns if names.count(name) > 1]
     if taken:
@@ -330,6 +378,10 @@ def _print_json(args: argparse.Namespace, job: Job, summary: Summary, reasons: R
         "model": args.model,
         "bandwidth": args.bandwidth,
         "mean_log_density": summary.mean if np.isfinite(summary.mean) else None,
+        "unusual": [
+            {"row": int(summary.rows[place]), "columns": columns}
+            for place, columns in zip(summary.unusual, why(job, summary), strict=True)
+        ],
         "out": str(args.out) if args.out else None,
         "plot": str(args.plot) if args.plot else None,
     }
@@ -350,13 +402,27 @@ def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None
         f"mean log density {summary.mean:.4f} at {summary.count} points"
         + ("" if job.spread is None else f", known to {job.spread[:, 0].mean():.2g} on the average")
     )
+    if job.table is not None and (text := kinds_text(job.table)):
+        print(text)
     if not args.out:
-        if summary.count > 2 * SHOWN_ROWS:
-            print(f"\nthe {SHOWN_ROWS} most typical rows and the {SHOWN_ROWS} most unusual ones, from 0:")
-        rows = [
-            [str(row), f"{log_density:.4f}", *(f"{x:.6g}" for x in point[:SHOWN_COLUMNS])]
-            for row, log_density, point in zip(summary.rows, summary.log_density, summary.values, strict=True)
-        ]
+        typical = summary.typical
+        print(f"\nthe {len(typical)} most typical rows, from 0:")
+        rows = [[*_head(summary, place), *_cells(job, summary, place)] for place in typical]
         print_table(["row", "log_density", *job.columns[:SHOWN_COLUMNS]], rows)
+        by = "" if job.left_out is None else ", each by the fit without it"
+        print(f"\nthe {len(summary.unusual)} most unusual ones{by}, and the columns that make them so:")
+        rows = []
+        for place, columns in zip(summary.unusual, why(job, summary), strict=True):
+            cells = shown_cells(job, summary, place)
+            rows.append([*_head(summary, place), ", ".join(f"{name} {cells[name]}" for name in columns)])
+        print_table(["row", "log_density", "because of"], rows)
     for path in filter(None, (args.out, args.plot)):
         print(f"wrote {path}")
+
+
+def _head(summary: Summary, place: int) -> list[str]:
+    return [str(summary.rows[place]), f"{summary.shown[place]:.4f}"]
+
+
+def _cells(job: Job, summary: Summary, place: int) -> list[str]:
+    return list(shown_cells(job, summary, place).values())[:SHOWN_COLUMNS]

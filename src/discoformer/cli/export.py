@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from discoformer.cli.options import add_bounds, add_input, add_model, fit_table, read_input, refuse_input
+from discoformer.cli.options import add_fit, add_input, fit_table, read_input, refuse_input
 from discoformer.cli.parser import command_parser
 from discoformer.export.programs import check_export, export_read
 
@@ -31,8 +31,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     )
     add_input(parser)
     parser.add_argument("--out", metavar="OUT", type=Path, required=True, help="write this: onnx or pt2")
-    add_model(parser)
-    add_bounds(parser)
+    add_fit(parser)
     parser.add_argument(
         "--float32", action="store_true", help="in single precision, as phones and browsers want it"
     )
@@ -43,10 +42,10 @@ def run(args: argparse.Namespace) -> None:
     """Read, fit, write, check; what can be refused early is refused before the work."""
     check_export(args.out)
     refuse_input(args.out, args.files)
-    context = read_input(args)
+    context = read_input(args, plain=True)  # other programs know numbers alone
     dtype = torch.float32 if args.float32 else torch.float64
     with torch.no_grad():
-        field = fit_table(context, args.model, args.bounds)
+        field = fit_table(context, args.model, args.bounds).field
     export_read(field, args.out, dtype=dtype, columns=context.names, probe=context.values[:PROBED])
     n, d = context.values.shape
     name = str(dtype).removeprefix("torch.")

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from discoformer.cli.options import add_input, add_model, independent, read_input
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discoformer.cli.options import add_fit, add_input, independent, read_input
 from discoformer.cli.parser import command_parser
+from discoformer.columns.bounds import fill_bounds, parse_bounds
 from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.kinds import CONTINUOUS
+from discoformer.core.fields import as_density
 from discoformer.data.files import read_queries, refuse_without_density
+from discoformer.data.numeric import numeric_table
+from discoformer.data.reading import read_raw
+from discoformer.data.table import RawTable, Table
 from discoformer.functionals import (
     Functional,
     Split,
@@ -20,9 +32,11 @@ from discoformer.functionals import (
     kl_divergence,
     relative_fisher_information,
 )
-from discoformer.methods import check_range, resolve
+from discoformer.methods import Resolved, check_range, resolve
 
 __all__ = ["make_parser", "run"]
+
+DRAWS = 8192  # from a density with weights, whose functionals cannot be averaged over the rows
 
 
 class _Command(NamedTuple):
@@ -57,7 +71,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     add_input(parser, several=files == 1)
     if files == 2:
         parser.add_argument("second", metavar="FILE2", type=Path, help="the sample to compare with")
-    add_model(parser)
+    add_fit(parser)
     parser.add_argument(
         "--split",
         choices=[s for s in get_args(Split) if s != "loo" or name in ("entropy", "kl")],
@@ -72,16 +86,20 @@ def run(args: argparse.Namespace) -> None:
     title, _, files, _, estimate = _COMMANDS[args.command]
     tables = [read_input(args)]
     if files == 2:
-        tables.append(read_queries(args.second, tables[0], args.columns))
+        raw = read_raw(args.second)
+        if raw.named and tables[0].schema is not None:
+            tables = [replace(tables[0], schema=tables[0].schema.with_labels(raw.frame))]
+        tables[1:] = [read_queries(raw, tables[0], args.columns)]
         refuse_without_density(args.second, tables[1], drop_dependent=args.drop_dependent)
+        tables[1] = replace(tables[1], schema=tables[0].schema, weights=_weights(raw, args.weights))
     if args.drop_dependent:
         tables = independent(*tables)
-    values = [table.values for table in tables]
+    tables = [_whole(table) for table in tables]
     resolved = resolve(args.model)
-    for sample in values:
-        check_range(resolved, *sample.shape)
-    recipe = FitRecipe(resolved.method, drop=False)
-    value, error = estimate(*values, recipe, split=args.split)
+    for table in tables:
+        check_range(resolved, *table.values.shape)
+    value, error = _estimate(args, tables, resolved, estimate)
+    values = [table.values for table in tables]
     report = {
         "functional": args.command,
         "value": value,
@@ -100,3 +118,38 @@ def run(args: argparse.Namespace) -> None:
         f"{title}: {value:.6g} +- {error:.2g} "
         f"({rows} rows, {values[0].shape[1]} column(s), model {resolved.name}, split {args.split})"
     )
+
+
+def _estimate(
+    args: argparse.Namespace,
+    tables: Sequence[Table],
+    resolved: Resolved,
+    estimate: Callable[..., Functional],
+) -> Functional:
+    """The functional by a fit of the kinds and bounds of the tables; with weights, of the fits themselves."""
+    first = tables[0]
+    given = parse_bounds(args.bounds, len(first.names), first.names)
+    bounds = fill_bounds(given, first.bounds)
+    kinds = None if set(first.kinds) == {CONTINUOUS} else first.kinds
+    recipe = FitRecipe(resolved.method, bounds, first.names, drop=False, kinds=kinds)
+    if first.weights is None:
+        return estimate(*(table.values for table in tables), recipe, split=args.split)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        fields = [as_density(recipe.fit(table.values, table.weights)) for table in tables]
+        draws = [field.sample(DRAWS, generator).numpy() for field in fields]
+    return estimate(*draws, *fields)
+
+
+def _weights(raw: RawTable, name: str | None) -> NDArray[np.float64] | None:
+    return None if name is None else numeric_table(raw, [name]).values[:, 0]
+
+
+def _whole(table: Table) -> Table:
+    """The rows without gaps, with a warning that counts the others: what is missing is missing at random."""
+    gaps = np.asarray(np.isnan(table.values).any(1))
+    if not gaps.any():
+        return table
+    warnings.warn(f"left out {int(gaps.sum())} of {len(gaps)} rows, which have gaps", stacklevel=2)
+    weights = None if table.weights is None else table.weights[~gaps]
+    return replace(table, values=table.values[~gaps], weights=weights)

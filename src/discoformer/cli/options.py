@@ -1,4 +1,4 @@
-"""Options that several commands share: which columns, which model, which bounds."""
+"""Options that several commands share: which columns, of what kind, which model, bounds and weights."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from discoformer.api.fitting import Fitted, fit_sample
+from discoformer.columns.schema import KINDS
 from discoformer.core.checks import DataError, column_names
-from discoformer.core.fields import Field
 from discoformer.core.transforms import SupportWarning
 from discoformer.data.files import Table, columns_to_drop, few_values, read_sample
 from discoformer.data.reading import expand_paths, read_raw
 from discoformer.data.table import RawTable
-from discoformer.methods import METHODS
+from discoformer.methods import METHODS, resolve, takes_kinds
 
 __all__ = [
-    "add_bounds",
     "add_columns",
+    "add_fit",
     "add_input",
-    "add_model",
     "add_reading",
     "bound_pairs",
     "fit_table",
-    "fitted_table",
     "independent",
     "kind_pairs",
+    "kinds_text",
     "name_list",
     "read_file",
     "read_input",
@@ -86,18 +85,21 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         metavar="A=KIND,...",
         type=kind_pairs,
         default={},
-        help="what columns are, as in age=count,zip=category; `discoformer describe` shows what is inferred",
+        help="what columns are, as in age=count,zip=category, or continuous for all numbers; "
+        "`discoformer describe` shows what is inferred",
     )
     parser.add_argument("--query", metavar="SQL", help="what to read of a database: SQLite or DuckDB")
     parser.add_argument("--verbose", action="store_true", help="say what was read and how, on standard error")
 
 
-def kind_pairs(text: str) -> dict[str, str]:
-    """Kinds by column name.
+def kind_pairs(text: str) -> dict[str, str] | str:
+    """Kinds by column name, or one for all columns of numbers.
 
-    >>> kind_pairs("age=count, wind=circular:360")
-    {'age': 'count', 'wind': 'circular:360'}
+    >>> kind_pairs("age=count, wind=circular:360"), kind_pairs("continuous")
+    ({'age': 'count', 'wind': 'circular:360'}, 'continuous')
     """
+    if text.strip().lower().split(":")[0] in KINDS:
+        return text.strip()
     kinds = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, found, kind = part.rpartition("=")
@@ -107,23 +109,24 @@ def kind_pairs(text: str) -> dict[str, str]:
     return kinds
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """--model."""
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        default="default",
-        help=f"a name of `discoformer models`, a path to weights, or {', '.join(METHODS)} (default: default)",
-    )
-
-
-def add_bounds(parser: argparse.ArgumentParser) -> None:
-    """--bounds."""
+def add_fit(parser: argparse.ArgumentParser, *, model: bool = True) -> None:
+    """--model, --bounds and --weights."""
+    if model:
+        parser.add_argument(
+            "--model",
+            metavar="MODEL",
+            default="default",
+            help=f"a name of `discoformer models`, a path to weights, or {', '.join(METHODS)} "
+            "(default: default)",
+        )
     parser.add_argument(
         "--bounds",
         metavar="A=LOW:HIGH,...",
         type=bound_pairs,
         help="where columns end, as in age=0:,share=0:1; without a name for all columns, as in --bounds=-1:1",
+    )
+    parser.add_argument(
+        "--weights", metavar="COLUMN", help="the column that says how much each row counts; it is not fitted"
     )
 
 
@@ -194,14 +197,22 @@ def _pair(text: str) -> tuple[float, float]:
     raise argparse.ArgumentTypeError(f"{text!r}: write low:high, either side may be empty")
 
 
-def read_input(args: argparse.Namespace, files: Any = None) -> Table:
-    """The sample of a command; one that does not go through `fit_table` needs `independent` columns next."""
+def read_input(
+    args: argparse.Namespace, files: Any = None, *, plain: bool | None = None, raw: RawTable | None = None
+) -> Table:
+    """The sample of a command; what does not fit with `fit_table` asks for `independent` columns next.
+
+    ``plain`` says whether it is to be of numbers alone; by default that is what the model can take.  ``raw``
+    is what was read already.
+    """
     return read_sample(
-        read_file(args, files),
+        raw or read_file(args, files),
         args.columns,
         drop_dependent=args.drop_dependent,
         types=args.types,
         exclude=args.exclude,
+        plain=not takes_kinds(resolve(args.model)) if plain is None else plain,
+        weights=args.weights,
     )
 
 
@@ -234,16 +245,34 @@ def independent(*tables: Table) -> list[Table]:
         which = column_names(dropped, names)
         text = f"left out {which} (constant or linear in the columns before): the result is for the others"
         warnings.warn(text, SupportWarning, stacklevel=2)
-    return [Table(table.values[:, kept], tuple(names[j] for j in kept), table.named) for table in tables]
+    return [table.select(kept) for table in tables]
 
 
-def fit_table(table: Table, model: Any, bounds: Any) -> Field:
-    """Fit a model to a table: its bounds, its support, its range, as the estimator does."""
-    return fitted_table(table, model, bounds).field
-
-
-def fitted_table(table: Table, model: Any, bounds: Any) -> Fitted:
-    """The same, with what is needed to fit again."""
+def fit_table(table: Table, model: Any, bounds: Any) -> Fitted:
+    """Fit a model to a table with its kinds, bounds and weights, as the estimator does."""
     if note := few_values(table):
         warnings.warn(note, stacklevel=2)
-    return fit_sample(table.values, model, bounds=bounds, names=table.names)
+    return fit_sample(
+        table.values,
+        model,
+        weights=table.weights,
+        bounds=bounds,
+        names=table.names,
+        kinds=table.kinds,
+        own_bounds=table.bounds,
+    )
+
+
+def kinds_text(table: Table) -> str:
+    """What the columns of a table were taken as, where that is not plainly a number; empty if all are.
+
+    >>> from discoformer.columns.schema import ColumnSchema, Schema
+    >>> share = ColumnSchema("share", "bounded", "", low=0.0, high=1.0)
+    >>> kinds_text(Table(np.array([[0.5]]), ("share",), schema=Schema((share,))))
+    'taken as: share bounded within 0 and 1 (say otherwise with --types)'
+    """
+    if table.schema is None:
+        return ""
+    told = [f"{c.name} {c.short}" for c in table.schema.used if c.short != "continuous"]
+    more = f" and {len(told) - 8} more" if len(told) > 8 else ""
+    return f"taken as: {'; '.join(told[:8])}{more} (say otherwise with --types)" if told else ""

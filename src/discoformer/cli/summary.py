@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from discoformer.cli.options import add_bounds, add_input, add_model, bound_pairs, fit_table, read_input
+from discoformer.cli.options import add_fit, add_input, bound_pairs, fit_table, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, as_density
@@ -38,8 +38,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--probability", metavar="A=LOW:HIGH,...", type=bound_pairs, help="the mass of a region as well"
     )
-    add_model(parser)
-    add_bounds(parser)
+    add_fit(parser)
     return parser
 
 
@@ -47,8 +46,8 @@ def run(args: argparse.Namespace) -> None:
     """Read, fit, condition, sum up."""
     if not 0 < args.share < 1:
         raise DataError(f"--share {args.share}: give a number between 0 and 1")
-    table = read_input(args)
-    density = as_density(fit_table(table, args.model, args.bounds))
+    table = read_input(args, plain=True)
+    density = as_density(fit_table(table, args.model, args.bounds).field)
     names = [table.names[j] for j in density.support]
     if len(names) < density.dim:
         density = density.marginal(density.support)

@@ -34,7 +34,7 @@ from torch.nn import functional
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.transforms import ColumnMap, ColumnMaps
 
-__all__ = ["FREE", "Bound", "HalfLine", "Interval", "fit_maps", "parse_bounds"]
+__all__ = ["FREE", "Bound", "HalfLine", "Interval", "fill_bounds", "fit_maps", "parse_bounds"]
 
 Bound = tuple[float, float]
 FREE: Bound = (-math.inf, math.inf)
@@ -72,6 +72,15 @@ def parse_bounds(bounds: Any, dim: int, names: Sequence[str] | None = None) -> l
     if len(entries) != dim:
         raise DataError(f"{len(entries)} bounds for {dim} column(s): give one pair (low, high) or None each")
     return [FREE if entry is None else _pair(entry) for entry in entries]
+
+
+def fill_bounds(given: Sequence[Bound], own: Sequence[Bound]) -> list[Bound]:
+    """The bounds that were given and, of columns without, those that follow from their values.
+
+    >>> fill_bounds([FREE, (0.0, 2.0)], [(0.0, math.inf), (0.0, 1.0)])
+    [(0.0, inf), (0.0, 2.0)]
+    """
+    return [found if pair == FREE else pair for pair, found in zip(given, own, strict=True)]
 
 
 def fit_maps(

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from discoformer.columns.bounds import FREE, Bound, fit_maps
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.left_out import restrict, share_bounds
+from discoformer.columns.mixed_fitting import fit_table
 from discoformer.columns.support import divide, divide_survey, rows_suffice
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, check_context, check_weights, to_tensor
 from discoformer.core.fields import Field, Method
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import Transform
@@ -37,6 +40,7 @@ class FitRecipe(Method):
     names : column names for the messages
     drop : whether columns without a density are left out, with a warning that names them; otherwise they
         are an error, for those who refit and must answer for the same columns every time
+    kinds : what every column is; None if all are continuous
 
     Examples
     --------
@@ -54,10 +58,29 @@ class FitRecipe(Method):
     bounds: Sequence[Bound] | None = None
     names: Sequence[str] | None = None
     drop: bool = True
+    kinds: Sequence[ColumnKind] | None = None
 
     def for_few_rows(self) -> FitRecipe:
         """The same recipe around what the method uses instead."""
         return replace(self, method=self.method.for_few_rows())
+
+    def fit(self, context: Any, weights: Any = None) -> Field:
+        """Fit to a sample (..., n, d); one table (n, d) may have gaps, NaN, and columns of every kind."""
+        kinds = self.kinds
+        points = to_tensor(context, "context")
+        if kinds is not None and len(kinds) != points.shape[-1]:
+            raise DataError(f"{len(kinds)} kinds for {points.shape[-1]} column(s): give one each")
+        whole = points.ndim != 2 or not bool(points.isnan().any())
+        if whole and (kinds is None or set(kinds) == {CONTINUOUS}):
+            return super().fit(points, weights)
+        rows, columns = points.shape
+        kinds = [CONTINUOUS] * columns if kinds is None else kinds
+        check_context(torch.where(points.isnan(), 0.0, points))
+        share = check_weights(weights, points)
+        if share is not None:  # rows without weight are not there
+            points, share = points[share > 0], share[share > 0].to(torch.float64)
+        method = self._suited(rows, columns)
+        return fit_table(method, points.double(), share, kinds, self.bounds, self.names, self.drop)
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
         if weights is not None and context.ndim == 2:  # rows without weight are not there

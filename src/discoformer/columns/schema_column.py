@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from discoformer.columns.bounds import FREE, Bound
+from discoformer.columns.kinds import ColumnKind
 
 __all__ = ["KINDS", "NUMBERS", "ColumnSchema", "Kind", "Use"]
 
@@ -36,13 +37,13 @@ _ACTIONS: dict[Kind, str] = {
     "continuous": "a number",
     "positive": "a number",
     "bounded": "a number",
-    "count": "a number, as if continuous",
-    "lattice": "a number, as if continuous",
-    "atoms": "a number, as if continuous",
-    "category": "left out of the density for now",
-    "boolean": "left out of the density for now",
+    "count": "a number, drawn as whole numbers",
+    "lattice": "a number, drawn in its steps",
+    "atoms": "a number, with a probability of its own for values that repeat",
+    "category": "a category, with a probability per label",
+    "boolean": "a category, with a probability per label",
     "date": "a number",
-    "circular": "a number, not wrapped for now",
+    "circular": "a number on a circle",
     "identifier": "left out",
     "text": "left out",
     "constant": "left out",
@@ -68,6 +69,7 @@ class ColumnSchema:
     period : of a circular column
     unit : of the numbers that dates become, such as "days since 1970-01-01"
     resolution : of dates, as in numpy: D, h, m, s, ms, us, ns
+    decimals : that numbers are written with at most; -1 for as many as there are
     categories : labels, in the order of their codes; the only value of a constant column
     """
 
@@ -87,6 +89,7 @@ class ColumnSchema:
     period: float = 0.0
     unit: str = ""
     resolution: str = ""
+    decimals: int = -1
     categories: tuple[Any, ...] = ()
 
     @property
@@ -99,20 +102,49 @@ class ColumnSchema:
         """What will be done with the column.
 
         >>> ColumnSchema("share", "bounded", "all within 0 and 1", low=0.0, high=1.0).action
-        'a number; --bounds share=0:1 keeps its density inside'
+        'a number within 0 and 1'
         """
         if self.use == "refused":
             return "refused until it is numbers"
-        if self.kind == "date":
-            return f"a number: {self.unit}"
-        action = _ACTIONS[self.kind]
-        if self.kind in ("category", "boolean") and self.use == "number":
+        if self.use == "left out" or self.kind == "constant":
+            return "left out"
+        if self.use == "number" and self.kind in ("category", "boolean"):
             return "a number"
-        if self.use == "number" and self.bounds != FREE and self.kind != "count":
-            low = f"{self.low:g}" if math.isfinite(self.low) else ""
-            high = f"{self.high:g}" if math.isfinite(self.high) else ""
-            return f"{action}; --bounds {self.name}={low}:{high} keeps its density inside"
+        action = f"a number: {self.unit}" if self.kind == "date" else _ACTIONS[self.kind]
+        if self.use == "number" and self.bounds != FREE:
+            inside = f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else "not negative"
+            return f"{action}, {inside}" if self.kind not in ("bounded", "positive") else f"{action} {inside}"
         return action
+
+    @property
+    def short(self) -> str:
+        """The kind in a word or two, with its bounds.
+
+        >>> ColumnSchema("share", "bounded", "all within 0 and 1", low=0.0, high=1.0).short
+        'bounded within 0 and 1'
+        """
+        words = [str(self.kind)]
+        if self.use == "number" and self.atoms:
+            words.append("at " + ", ".join(f"{atom:g}" for atom in self.atoms))
+        if self.use == "number" and self.bounds != FREE:
+            inside = (
+                f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else f"from {self.low:g}"
+            )
+            words.append(inside)
+        return " ".join(words)
+
+    @property
+    def density_kind(self) -> ColumnKind:
+        """What the column is to a density: a category, a lattice, atoms, a circle, or plainly numbers.
+
+        >>> ColumnSchema("n", "count", "whole numbers from 0", step=1.0).density_kind.step
+        1.0
+        """
+        if self.use == "code":
+            return ColumnKind("category", levels=len(self.categories))
+        if self.period:
+            return ColumnKind("circular", period=self.period, step=self.step, origin=self.origin)
+        return ColumnKind(atoms=self.atoms, step=self.step, origin=self.origin)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON can hold it: infinite bounds are None, labels are text.

@@ -1,9 +1,8 @@
-"""From a frame to numbers and codes by its schema, and back to the types it had."""
+"""From a frame to numbers by its schema, and back to the types it had."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,45 +16,29 @@ from discoformer.core.checks import DataError, show_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Numbers", "from_numbers", "number_column", "to_numbers"]
+__all__ = ["from_numbers", "number_column", "to_numbers"]
 
 _EXACT = 2**53  # whole numbers beyond are not all floats
 _ON_GRID = 1e-6  # steps: nearer values are on the grid but for rounding, and stay as they are
 
 
-class Numbers(NamedTuple):
-    """A table as numbers.
-
-    Attributes
-    ----------
-    values : (n, d), NaN for gaps
-    names : of the d columns
-    codes : by column name (n,), the place of the label in ``categories`` of its column; -1 for gaps
-    """
-
-    values: NDArray[np.float64]
-    names: tuple[Any, ...]
-    codes: dict[Any, NDArray[np.int64]]
-
-
-def to_numbers(frame: pd.DataFrame, schema: Schema) -> Numbers:
-    """The numeric part of a frame and the codes of its categories.
+def to_numbers(frame: pd.DataFrame, schema: Schema) -> NDArray[np.float64]:
+    """The used columns of a frame as numbers (n, D): categories as the places of their labels, NaN for gaps.
 
     >>> import pandas as pd
     >>> from discoformer.columns.schema import infer_schema
     >>> frame = pd.DataFrame({"size": [1.5, None, 2.25], "kind": ["b", "a", "b"]})
-    >>> numbers = to_numbers(frame, infer_schema(frame))
-    >>> numbers.values.tolist(), numbers.names, numbers.codes["kind"].tolist()
-    ([[1.5], [nan], [2.25]], ('size',), [1, 0, 1])
+    >>> to_numbers(frame, infer_schema(frame)).tolist()
+    [[1.5, 1.0], [nan, 0.0], [2.25, 1.0]]
     """
-    parts = [number_column(column, frame[column.name]) for column in schema if column.use == "number"]
-    values = np.column_stack(parts) if parts else np.empty((len(frame), 0))
-    codes = {column.name: _codes(column, frame[column.name]) for column in schema if column.use == "code"}
-    return Numbers(values, schema.numbers, codes)
+    parts = [number_column(column, frame[column.name]) for column in schema.used]
+    return np.column_stack(parts) if parts else np.empty((len(frame), 0))
 
 
 def number_column(column: ColumnSchema, cells: pd.Series[Any]) -> NDArray[np.float64]:
-    """One column as numbers (n,): dates in the unit of the schema, NaN for gaps."""
+    """One column as numbers (n,): codes of labels, dates in the unit of the schema, NaN for gaps."""
+    if column.use == "code":
+        return _codes(column, cells)
     if column.unit or time_type(cells) is not None:
         if (time_type(cells) is None) != (not column.unit):
             raise DataError(f"column {show_cell(column.name)} holds dates in one table and none in the other")
@@ -66,54 +49,52 @@ def number_column(column: ColumnSchema, cells: pd.Series[Any]) -> NDArray[np.flo
     return values
 
 
-def _codes(column: ColumnSchema, cells: pd.Series[Any]) -> NDArray[np.int64]:
+def _codes(column: ColumnSchema, cells: pd.Series[Any]) -> NDArray[np.float64]:
     import pandas as pd
 
     labels = pd.Index(list(column.categories), dtype=object)
-    codes = np.array(labels.get_indexer(pd.Index(cells.astype(object))), dtype=np.int64)
-    codes[cells.isna().to_numpy()] = -1
-    unknown = (codes < 0) & cells.notna().to_numpy()
+    codes = np.array(labels.get_indexer(pd.Index(cells.astype(object))), dtype=np.float64)
+    gaps = cells.isna().to_numpy()
+    unknown = (codes < 0) & ~gaps
     if unknown.any():
         row = int(unknown.argmax())
         cell = show_cell(cells.iloc[row])
         raise DataError(f"column {show_cell(column.name)} has {cell} at row {row}, which the sample has not")
-    return codes
+    return np.where(gaps, np.nan, codes)
 
 
-def from_numbers(
-    values: NDArray[np.float64], codes: Mapping[Any, NDArray[np.int64]], schema: Schema
-) -> pd.DataFrame:
-    """A frame of the types and the order of the schema, from numbers (n, d) and codes.
+def from_numbers(values: NDArray[np.float64], schema: Schema) -> pd.DataFrame:
+    """A frame of the types and the order of the schema, from the numbers (n, D) of its used columns.
 
-    Whole numbers, grids and dates are rounded to; columns that are always the same come back; what the
-    schema leaves out otherwise stays out.
+    Whole numbers, grids, dates and decimals are rounded to; columns that are always the same come back;
+    what the schema leaves out otherwise stays out.
 
     >>> import pandas as pd
     >>> from discoformer.columns.schema import infer_schema
     >>> frame = pd.DataFrame({"day": pd.to_datetime(["2026-01-31", "2026-02-28"]), "n": [3, 0]})
     >>> schema = infer_schema(frame)
-    >>> values, _, codes = to_numbers(frame, schema)
-    >>> from_numbers(values, codes, schema).equals(frame)
+    >>> from_numbers(to_numbers(frame, schema), schema).equals(frame)
     True
     """
     import pandas as pd
 
     columns: dict[Any, Any] = {}
-    numbers = dict(zip(schema.numbers, np.asarray(values, dtype=np.float64).T, strict=True))
+    parts = iter(np.asarray(values, dtype=np.float64).T)
     rows = len(values)
     for column in schema:
         if column.use == "number":
-            columns[column.name] = _typed(column, numbers[column.name])
+            columns[column.name] = _typed(column, next(parts))
         elif column.use == "code":
-            columns[column.name] = _labels(column, codes[column.name])
+            columns[column.name] = _labels(column, next(parts))
         elif column.kind == "constant" and column.categories and not column.gaps:
             columns[column.name] = pd.Series([column.categories[0]] * rows).astype(column.dtype)
     return pd.DataFrame(columns, columns=pd.Index(list(columns)), index=range(rows))
 
 
-def _labels(column: ColumnSchema, codes: NDArray[np.int64]) -> pd.Series[Any]:
+def _labels(column: ColumnSchema, numbers: NDArray[np.float64]) -> pd.Series[Any]:
     import pandas as pd
 
+    codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
     labels = np.empty(len(column.categories) + 1, dtype=object)
     labels[:-1] = column.categories
     gap = np.nan if column.dtype == object or str(column.dtype) == "str" else None
@@ -135,6 +116,10 @@ def _typed(column: ColumnSchema, numbers: NDArray[np.float64]) -> pd.Series[Any]
         numbers = np.where(
             np.abs(places - nearest) < _ON_GRID, numbers, column.origin + nearest * column.step
         )
+    elif column.decimals >= 0:
+        rounded = np.round(numbers, column.decimals)
+        noise = 8 * np.finfo(np.float64).eps * np.maximum(np.abs(rounded), 1.0)
+        numbers = np.where(np.abs(numbers - rounded) <= noise, numbers, rounded)
     dtype, gaps = column.dtype, np.isnan(numbers)
     extension = isinstance(dtype, pd.api.extensions.ExtensionDtype)
     if dtype.kind in "iu":
@@ -142,6 +127,8 @@ def _typed(column: ColumnSchema, numbers: NDArray[np.float64]) -> pd.Series[Any]
         whole = pd.Series(np.rint(np.clip(numbers, max(ends.min, -_EXACT), min(ends.max, _EXACT))))
         typed = whole.astype("Int64" if dtype.kind == "i" else "UInt64")  # of pandas: may have gaps
         return typed.astype(dtype) if extension or not gaps.any() else typed
+    if dtype.kind == "b" and not gaps.any():
+        return pd.Series(numbers > 0.5).astype(dtype)
     if dtype.kind != "f":
         return pd.Series(numbers)
     typed = pd.Series(numbers).astype(dtype)

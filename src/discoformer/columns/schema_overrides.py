@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discoformer.columns.schema_column import KINDS, NUMBERS, ColumnSchema, Kind
 from discoformer.columns.schema_dates import time_type
 from discoformer.columns.schema_repeats import find_atoms, find_grid
-from discoformer.columns.schema_rules import PERIODS, numbers_of
+from discoformer.columns.schema_rules import PERIODS, decimals_of, numbers_of
 from discoformer.core.checks import DataError, show_cell
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def override(found: ColumnSchema, column: pd.Series[Any], text: Any) -> ColumnSc
         is_what = "numbers" if values is not None else "text"
         way = "parse its dates with pandas.to_datetime" if kind == "date" else "turn it into numbers"
         raise DataError(f"column {show_cell(found.name)} cannot be {kind}: it holds {is_what}; {way} first")
-    return _numbers(replace(plain, use="number"), values[np.isfinite(values)], kind, parameters)
+    finite = values[np.isfinite(values)]
+    return _numbers(replace(plain, use="number", decimals=decimals_of(finite)), finite, kind, parameters)
 
 
 def _order(label: Any) -> tuple[str, Any]:
@@ -131,7 +132,8 @@ def _numbers(
         period = parameters[0] if parameters else _period(distinct)
         if not period > 0 or distinct[-1] - distinct[0] > period:
             raise DataError(f"column {show_cell(plain.name)} as circular: say {_PARAMETERS['circular']}")
-        return replace(plain, period=period)
+        whole = bool((distinct == np.rint(distinct)).all())
+        return replace(plain, period=period, step=1.0 if whole else 0.0)
     if kind == "lattice":
         grid = find_grid(distinct)
         step = parameters[0] if parameters else (grid.step if grid else 0.0)

@@ -31,14 +31,14 @@ from numpy.typing import NDArray
 
 from discoformer.columns.schema_cells import mixed_numbers
 from discoformer.columns.schema_column import ColumnSchema
-from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, resolution, time_type
+from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, resolution, time_type, to_times
 from discoformer.columns.schema_repeats import ATOMS_MOST, Grid, find_atoms, find_grid
 from discoformer.core.checks import show_cell
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PERIODS", "classify", "describe_numbers", "numbers_of"]
+__all__ = ["PERIODS", "classify", "decimals_of", "describe_numbers", "numbers_of"]
 
 # Texts: a category has at most this many distinct values, or this share of the rows if that is more,
 CATEGORY_VALUES = 10
@@ -79,6 +79,7 @@ CIRCULAR = (
 # of which the values must span this share of the period
 CIRCULAR_SPAN = 0.5
 PERIODS = tuple(rule[3] for rule in CIRCULAR)
+DECIMALS = 6  # at most, of numbers that were rounded when they were written
 _EXACT = 2.0**53  # whole numbers beyond are not all floats
 
 
@@ -153,9 +154,9 @@ def _constant(base: ColumnSchema, there: pd.Series[Any]) -> ColumnSchema:
         return replace(base, kind="constant", reason="nothing in it", use="left out")
     value = there.iloc[0]
     reason = f"always {show_cell(value)}" + (" or a gap" if base.gaps else "")
-    return replace(
-        base, kind="constant", reason=reason, use="left out", values=str(value)[:40], categories=(value,)
-    )
+    found = replace(base, kind="constant", reason=reason, values=str(value)[:40], categories=(value,))
+    is_number = not _holds_truth(there) and time_type(there) is None and numbers_of(there) is not None
+    return replace(found, use="number" if is_number else "left out")  # a fit has its own rules for numbers
 
 
 def _time(base: ColumnSchema, there: pd.Series[Any]) -> ColumnSchema:
@@ -166,7 +167,11 @@ def _time(base: ColumnSchema, there: pd.Series[Any]) -> ColumnSchema:
         return replace(found, kind="circular", reason="times of the day", unit=HOURS, period=24.0)
     if which == "duration":
         return replace(found, reason="spans of time", unit=SECONDS)
-    return replace(found, reason="dates" if found.resolution == "D" else "dates with a time", unit=DAYS)
+    if found.resolution != "D":
+        return replace(found, reason="dates with a time", unit=DAYS)
+    distinct, counts = np.unique(to_times(there), return_counts=True)
+    step = 1.0 if _repeats(distinct, counts, Grid(1.0, 0.0)) else 0.0
+    return replace(found, reason="dates", unit=DAYS, step=step)
 
 
 def _clock(moment: Any) -> str:
@@ -218,7 +223,7 @@ def describe_numbers(base: ColumnSchema, values: NDArray[np.float64], unit: str 
     distinct, counts = np.unique(finite, return_counts=True)
     if len(distinct) < 2:
         return replace(base, reason="infinite values", values=f"{values.min():g} to {values.max():g}")
-    base = replace(base, values=f"{distinct[0]:.6g} to {distinct[-1]:.6g}")
+    base = replace(base, values=f"{distinct[0]:.6g} to {distinct[-1]:.6g}", decimals=decimals_of(distinct))
     if np.array_equal(distinct, [0.0, 1.0]):
         return replace(base, kind="boolean", reason="0 and 1", use="code", categories=(0, 1))
     whole = bool((distinct == np.rint(distinct)).all())
@@ -229,9 +234,23 @@ def describe_numbers(base: ColumnSchema, values: NDArray[np.float64], unit: str 
         inside = low <= distinct[0] and distinct[-1] <= high
         wide = distinct[-1] - distinct[0] >= CIRCULAR_SPAN * period - 1
         if pattern.search(name) and inside and wide and (whole or not whole_only):
-            return replace(base, kind="circular", reason="by its name and range", period=period)
+            step = 1.0 if whole else 0.0
+            return replace(base, kind="circular", reason="by its name and range", period=period, step=step)
     base = _with_bounds(base, distinct, finite, unit)
     return _by_repeats(base, distinct, counts, whole)
+
+
+def decimals_of(values: NDArray[np.float64]) -> int:
+    """With how many decimals all values (m,) can be written, -1 if more than a few.
+
+    >>> decimals_of(np.array([0.1 + 0.2, 4.25])), decimals_of(np.array([1 / 3]))
+    (2, -1)
+    """
+    noise = 4 * np.finfo(np.float64).eps * np.maximum(np.abs(values), 1.0)
+    for decimals in range(DECIMALS + 1):
+        if bool((np.abs(values - np.round(values, decimals)) <= noise).all()):
+            return decimals
+    return -1
 
 
 def _plain(name: Any) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,6 +46,10 @@ class Blend(Density):
     def support(self) -> list[int]:
         return self.parts[0].support
 
+    @property
+    def gaps(self) -> bool:
+        return all(part.gaps for part in self.parts)
+
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         answers = [part._estimate(queries) for part in self.parts]
         terms = torch.stack([answer.log_density for answer in answers], -1)  # (..., m, K)
@@ -68,7 +73,8 @@ class Blend(Density):
     def conditional(self, columns: Sequence[int], values: Any) -> Density:
         """The weights move to the parts that explain the values."""
         rest = tuple(part.conditional(columns, values) for part in self.parts)
-        given = check_points(torch.as_tensor(values, dtype=torch.float64).unsqueeze(-2), "values")
+        given = torch.as_tensor(values, dtype=torch.float64).unsqueeze(-2)
+        given = given if self.gaps else check_points(given, "values")
         log_density = [part.marginal(columns)._estimate(given).log_density for part in self.parts]
         log_weight = self.log_weight + torch.cat(log_density, -1).to(self.log_weight)
         if not bool(log_weight.isfinite().any(-1).all()):
@@ -88,6 +94,18 @@ class Blend(Density):
 
         return bisect_quantile(self.cdf, bracket, shares, self.log_weight)
 
+    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        """Every row by the part that explains what is there, at random where several do."""
+        terms = torch.stack([part._estimate(rows).log_density for part in self.parts], -1) + self.log_weight
+        below = terms.softmax(-1).cumsum(-1)
+        chosen = (chance(1) * below[..., -1:] > below).sum(-1).clamp_max(len(self.parts) - 1)
+        found = rows.clone()
+        for k, part in enumerate(self.parts):
+            own = (chosen == k).nonzero().flatten()
+            if len(own):
+                found[own] = part.complete(rows[own], partial(_of_rows, chance, own))
+        return found
+
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         """The parts without the row; their weights are those of all rows."""
         parts = torch.stack([part.left_out(rows, weights) for part in self.parts], -1)
@@ -100,3 +118,8 @@ class Blend(Density):
         mean = self.log_weight.exp().reshape(-1, len(self.parts)).mean(0)
         weights = ", ".join(f"{weight:.2f}" for weight in mean.tolist())
         return f"Blend in {self.dim} column(s)\n  of {len(self.parts)} densities\n  with weights {weights}"
+
+
+def _of_rows(chance: Callable[[int], Tensor], rows: Tensor, count: int) -> Tensor:
+    """The chances (k, count) of some of the rows."""
+    return chance(count)[rows]

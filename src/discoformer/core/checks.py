@@ -22,6 +22,7 @@ __all__ = [
     "plain",
     "printable",
     "show_cell",
+    "to_tensor",
 ]
 
 
@@ -96,10 +97,12 @@ def check_points(
     *,
     dim: int | None = None,
     min_rows: int = 1,
+    gaps: bool = False,
 ) -> Tensor:
     """Return ``points`` as a finite floating tensor (..., n, d), or raise `DataError`.
 
-    Arrays become float64 tensors; floating tensors keep their dtype, device and graph.
+    Arrays become float64 tensors; floating tensors keep their dtype, device and graph.  With ``gaps`` NaN
+    stands for a missing value, and is let through.
 
     >>> check_points([[0.0, 1.0], [2.0, 3.0]], "context").shape
     torch.Size([2, 2])
@@ -109,7 +112,7 @@ def check_points(
     discoformer.DataError: queries has a NaN or infinite value at row 0, column 1 (1 in all): \
 drop or fill such rows first
     """
-    tensor = _to_tensor(points, name)
+    tensor = to_tensor(points, name)
     if tensor.ndim < 2:
         raise DataError(
             f"{name} has shape {tuple(tensor.shape)}, expected (rows, columns): "
@@ -122,7 +125,7 @@ drop or fill such rows first
         raise DataError(f"{name} has {rows} row(s), at least {min_rows} are needed")
     if dim is not None and columns != dim:
         raise DataError(f"{name} has {columns} column(s), but the context has {dim}")
-    finite = torch.isfinite(tensor)
+    finite = torch.isfinite(tensor) | tensor.isnan() if gaps else torch.isfinite(tensor)
     if not bool(finite.all()):
         bad = (~finite).nonzero()
         row, column = (int(i) for i in bad[0, -2:])
@@ -182,7 +185,8 @@ def _refuse_dates(dtype: Any, what: str) -> None:
         raise DataError(f"{what} holds dates or spans of time: turn it into numbers or leave it out")
 
 
-def _to_tensor(values: Any, name: str) -> Tensor:
+def to_tensor(values: Any, name: str) -> Tensor:
+    """Values as a floating tensor, gaps included, or `DataError`."""
     if isinstance(values, Tensor):
         if values.is_complex():
             raise DataError(f"{name} is complex: give real and imaginary parts as columns")
@@ -216,7 +220,7 @@ def check_weights(weights: Any, points: Tensor) -> Tensor | None:
     """
     if weights is None:
         return None
-    tensor = _to_tensor(weights, "sample weights").to(points)
+    tensor = to_tensor(weights, "sample weights").to(points)
     shape = points.shape[:-1]
     fits = tensor.ndim <= len(shape) and all(
         a == b or a == 1 for a, b in zip(tensor.shape[-2::-1], shape[-2::-1], strict=False)

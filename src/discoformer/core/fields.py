@@ -18,7 +18,7 @@ NumPy arrays in give NumPy arrays out; tensors stay tensors on their device and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -105,6 +105,11 @@ class PointDensity(Field):
 class Density(PointDensity):
     """A distribution in full: every question about it has an answer in closed form."""
 
+    @property
+    def gaps(self) -> bool:
+        """Whether rows may have gaps, NaN: the density is then that of what is there."""
+        return False
+
     @abstractmethod
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n points: (..., n, d)."""
@@ -137,6 +142,15 @@ class Density(PointDensity):
     @abstractmethod
     def quantile(self, shares: Any) -> Tensor:
         """Where the distribution function (..., m) of one column is ``shares`` (..., m): (..., m, 1)."""
+
+    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        """Rows (n, d) with their gaps, NaN, drawn given the rest of the row.
+
+        ``chance(k)`` gives numbers (n, k) between 0 and 1 that the draws come from.
+        """
+        raise DataError(
+            f"{type(self).__name__} knows nothing of gaps: use a mixture network such as 'default'"
+        )
 
     @abstractmethod
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -130,6 +130,10 @@ class Pushforward(PushedDensity, Density):
 
     base: Density
 
+    @property
+    def gaps(self) -> bool:
+        return self.base.gaps
+
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         draw: Callable[[int], Tensor] = partial(self.base.sample, generator=generator)
         for transform in reversed(self.transforms):
@@ -152,7 +156,7 @@ class Pushforward(PushedDensity, Density):
         if not rest:
             raise DataError("every column is given, none is left: leave at least one out")
         whole = self._by_column()
-        row, inner = _check_values(columns, values), list(columns)
+        row, inner = _check_values(columns, values, gaps=self.gaps), list(columns)
         kept: list[Transform] = []
         for transform in whole.transforms:
             given, inner = transform.select(inner)
@@ -185,6 +189,12 @@ class Pushforward(PushedDensity, Density):
             log_density = log_density + transform.log_det_left_out(at, weights)
         return log_density
 
+    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        inside = reduce(lambda points, transform: transform.normalize(points), self.transforms, rows)
+        found = self.base.complete(inside, chance)
+        found = reduce(lambda points, transform: transform.denormalize(points), self.transforms[::-1], found)
+        return torch.where(rows.isnan(), found.to(rows), rows)
+
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         if len(self.transforms) > 1 or not isinstance(self.transforms[0], Frame):
             raise DataError("a density with bounds or left-out columns has no linear images in closed form")
@@ -216,7 +226,7 @@ def _mask(support: Sequence[int], points: Tensor) -> Tensor:
     return mask
 
 
-def _check_values(columns: Sequence[int], values: Any) -> Tensor:
+def _check_values(columns: Sequence[int], values: Any, *, gaps: bool) -> Tensor:
     """Values (..., k) as points (..., 1, k)."""
     try:
         row = torch.as_tensor(values, dtype=torch.float64)
@@ -224,4 +234,6 @@ def _check_values(columns: Sequence[int], values: Any) -> Tensor:
         raise DataError(f"values are not numbers: {error}") from None
     if row.shape[-1:] != (len(columns),):
         raise DataError(f"values have shape {tuple(row.shape)}, expected one for each of {list(columns)}")
-    return check_points(row.unsqueeze(-2), "values")
+    points = row.unsqueeze(-2)
+    check_points(points.nan_to_num(0.0, torch.inf, -torch.inf) if gaps else points, "values")
+    return points

@@ -220,7 +220,7 @@ class ColumnMaps(Transform):
     """Maps of some of the columns; the others stay as they are.
 
     Outside of the bounds of a map there is no mass: the log density is -inf, and the score, which has no
-    meaning there, is zero.
+    meaning there, is zero.  A gap, NaN, stays one.
     """
 
     maps: Mapping[int, ColumnMap]
@@ -265,7 +265,8 @@ class ColumnMaps(Transform):
         x = self._inside(at.outside)
         total = torch.zeros_like(x[..., 0])
         for j, own in self.maps.items():
-            total = total + own.log_derivative_left_out(x[..., j], at.inside[..., j], weights) * at.support[j]
+            slope = own.log_derivative_left_out(x[..., j], at.inside[..., j], weights) * at.support[j]
+            total = total + torch.where(x[..., j].isnan(), 0.0, slope)
         return total
 
     def cdf_outside(self, points: Tensor, inside: Tensor) -> Tensor:
@@ -294,7 +295,8 @@ class ColumnMaps(Transform):
             for j in range(self.dim)
         ]
         log_slope, bend = (torch.stack(parts, -1) for parts in zip(*pairs, strict=True))
-        return log_slope, bend
+        gap = at.outside.isnan()  # the density there is that of the other columns
+        return torch.where(gap, 0.0, log_slope), torch.where(gap, 0.0, bend)
 
     def _beyond(self, points: Tensor) -> Tensor:
         low, high = (end.to(points) for end in self.bounds)

@@ -120,8 +120,12 @@ def refuse_text(data: Any) -> None:
             ) from None
 
 
-def refuse_missing(values: NDArray[np.float64], names: Sequence[str] | None = None) -> None:
+def refuse_missing(
+    values: NDArray[np.float64], names: Sequence[Any] | None = None, *, gaps: bool = False
+) -> None:
     """Raise `DataError` that names row and column of the first NaN or infinite value of (n, d).
+
+    With ``gaps`` NaN is a missing value, and let through.
 
     >>> refuse_missing(np.array([[0.0, 1.0], [2.0, np.nan]]), ["a", "b"])
     Traceback (most recent call last):
@@ -129,7 +133,7 @@ def refuse_missing(values: NDArray[np.float64], names: Sequence[str] | None = No
     discoformer.DataError: X has NaN at row 1, column 'b' (1 NaN or infinite value(s) in all): \
 drop or fill such rows first
     """
-    bad = ~np.isfinite(values)
+    bad = np.isinf(values) if gaps else ~np.isfinite(values)
     if not bad.any():
         return
     row, column = (int(i) for i in np.argwhere(bad)[0])

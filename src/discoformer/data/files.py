@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.support import divide
 from discoformer.core.checks import DataError, column_names, show_cell
 from discoformer.core.extras import require
@@ -50,14 +51,15 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     by_position: bool = False,
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     exclude: Sequence[str] = (),
+    plain: bool = True,
+    weights: str | None = None,
 ) -> Table:
-    """Read a file as a table of finite floats.
+    """Read a file as a table of numbers.
 
-    Dates become days since 1970-01-01; identifiers, categories and texts are left out with a warning that
-    names them.  See `discoformer.data.reading` for the files, and `discoformer.columns.schema` for what a
-    column is.
+    Dates become days since 1970-01-01; identifiers and texts are left out with a warning that names them.
+    See `discoformer.data.reading` for the files, and `discoformer.columns.schema` for what a column is.
 
     Parameters
     ----------
@@ -66,6 +68,8 @@ def read_table(
     by_position : give all columns of a file without names that are not ``columns``, for `Table.like`.
     types : kinds of columns, where they should not be inferred, as in ``{"age": "count"}``.
     exclude : names to leave out.
+    plain : numbers alone: categories are left out, gaps refused.
+    weights : name of the column that says how much each row counts.
 
     Raises
     ------
@@ -79,10 +83,10 @@ def read_table(
         path = read_raw(path)
     if by_position and not path.named and columns is not None and not set(columns) <= set(path.names):
         columns = None
-    return numeric_table(path, columns, types, exclude)
+    return numeric_table(path, columns, types, exclude, plain=plain, weights=weights)
 
 
-def _is_npy(path: Paths) -> bool:
+def _is_npy(path: Paths | RawTable) -> bool:
     return isinstance(path, str | Path) and Path(path).suffix.lower() == ".npy"
 
 
@@ -107,8 +111,10 @@ def read_sample(
     columns: Sequence[str] | None = None,
     *,
     drop_dependent: bool = False,
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     exclude: Sequence[str] = (),
+    plain: bool = True,
+    weights: str | None = None,
 ) -> Table:
     """Read a table that is to be fitted.
 
@@ -116,7 +122,7 @@ def read_sample(
     before them: there is no density.  With ``drop_dependent`` two rows are enough, and the fit leaves out
     such columns, as `discoformer.DiScoFormer` does.
     """
-    table = read_table(path, columns, types=types, exclude=exclude)
+    table = read_table(path, columns, types=types, exclude=exclude, plain=plain, weights=weights)
     refuse_without_density(path, table, drop_dependent=drop_dependent)
     return table
 
@@ -129,14 +135,14 @@ def refuse_without_density(path: Paths | RawTable, table: Table, *, drop_depende
         refuse_dependent(label, columns_to_drop(table), table.names)
 
 
-def read_queries(path: Paths, context: Table, columns: Sequence[str] | None = None) -> Table:
+def read_queries(path: Paths | RawTable, context: Table, columns: Sequence[str] | None = None) -> Table:
     """Read points to answer at: the columns of the sample ``context``, in its order and units.
 
     Columns are found by name where both files have names, and the others are not looked at; else by
     position.
     """
-    if not (_is_npy(path) and find_spec("pandas") is None):
-        raw = read_raw(path)
+    if isinstance(path, RawTable) or not (_is_npy(path) and find_spec("pandas") is None):
+        raw = path if isinstance(path, RawTable) else read_raw(path)
         if raw.named and context.named and set(context.names) <= set(raw.names):
             return query_table(raw, context)
         return read_table(raw, columns, by_position=True).like(context)
@@ -172,21 +178,30 @@ def columns_to_drop(table: Table) -> list[int]:
     >>> columns_to_drop(Table(rows, ("a", "b", "c")))
     [1, 2]
     """
+    numbers = [j for j, kind in enumerate(table.kinds) if kind.kind != "category"]
+    whole = table.values[:, numbers]
+    whole = whole[~np.isnan(whole).any(1)]
+    if len(whole) < 2:
+        return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)
-        kept = divide(torch.as_tensor(table.values), None, table.names).kept
-    return [j for j in range(len(table.names)) if j not in set(kept)]
+        kept = divide(torch.as_tensor(whole), None, [table.names[j] for j in numbers]).kept
+    return [j for place, j in enumerate(numbers) if place not in set(kept)]
 
 
 def few_values(table: Table) -> str | None:
-    """A note that names the columns with few distinct values, if there are any.
+    """A note that names the columns that are taken as continuous, but have few distinct values.
 
     >>> coin = np.array([[0.0, 0.1], [1.0, 0.2], [1.0, 0.3], [0.0, 0.4]])
     >>> few_values(Table(coin, ("coin", "x")))
     "'coin' has fewer than 10 distinct values and no density: an estimate puts spikes on them"
     """
-    counts = [len(np.unique(column)) for column in table.values.T]
-    few = [j for j, count in enumerate(counts) if 1 < count < min(FEW_VALUES, len(table.values))]
+    counts = [len(np.unique(column[~np.isnan(column)])) for column in table.values.T]
+    few = [
+        j
+        for j, count in enumerate(counts)
+        if table.kinds[j] == CONTINUOUS and 1 < count < min(FEW_VALUES, len(table.values))
+    ]
     if not few:
         return None
     have = "has" if len(few) == 1 else "have"

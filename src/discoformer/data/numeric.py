@@ -1,4 +1,4 @@
-"""The numeric part of a table that was read: what a density is fitted to."""
+"""The columns of a table that was read, as numbers: what a density is fitted to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from discoformer.columns.schema import ColumnSchema, Schema, infer_schema
 from discoformer.columns.schema_cells import mixed_numbers
 from discoformer.columns.schema_convert import number_column
-from discoformer.columns.schema_rules import numbers_of
 from discoformer.core.checks import DataError, show_cell
 from discoformer.data.table import RawTable, Table, all_names
 
@@ -27,40 +26,57 @@ _ADVICE = "turn it into numbers or leave it out with --columns"
 def numeric_table(
     raw: RawTable,
     columns: Sequence[str] | None = None,
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     exclude: Sequence[str] = (),
+    *,
+    plain: bool = True,
+    weights: str | None = None,
 ) -> Table:
-    """Columns of finite floats, by the schema of the table."""
-    schema = used_schema(raw, columns, types, exclude)
+    """Columns of numbers, by the schema of the table.
+
+    Parameters
+    ----------
+    raw : what was read
+    columns, types, exclude : as for `discoformer.columns.schema.infer_schema`
+    plain : for a density of numbers alone: no categories, no gaps
+    weights : the column that says how much each row counts; it is not fitted
+    """
     label = raw.how.file
-    values = np.column_stack([_floats(schema[name], raw.frame[name], label) for name in schema.numbers])
-    table = Table(values, tuple(map(str, schema.numbers)), raw.named, schema)
-    check_finite(table, label)
+    share = None
+    if weights is not None:
+        exclude = [*exclude, weights]
+        columns = columns if columns is None else [name for name in columns if name != weights]
+        _refuse_unknown(raw, [weights])
+        share = _floats(ColumnSchema(weights, "continuous", ""), raw.frame[weights], label)
+        check_finite(Table(share[:, None], (weights,)), label)
+    schema = used_schema(raw, columns, types, exclude, plain=plain)
+    values = np.column_stack([_floats(column, raw.frame[column.name], label) for column in schema.used])
+    table = Table(values, _names(schema), raw.named, schema, raw, share)
+    check_finite(table, label, gaps=not plain)
     return table
 
 
 def used_schema(
     raw: RawTable,
     columns: Sequence[str] | None = None,
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     exclude: Sequence[str] = (),
+    *,
+    plain: bool = True,
 ) -> Schema:
-    """The schema of a table, with what a density of numbers uses of it.
+    """The schema of a table, with what a density, or a ``plain`` one of nothing but numbers, uses of it.
 
-    Identifiers, texts and categories are left out with a warning; asked for by name, they are refused.
-    Truth values and the numbers 0 and 1 are numbers, and so are columns that are always the same number,
-    which a fit refuses by its own rules.
+    Identifiers and texts are left out with a warning; asked for by name, they are refused.  Columns that
+    are always the same number are numbers, which a fit refuses by its own rules.
     """
     label = raw.how.file
-    for name in (*(columns or ()), *exclude, *(types or {})):
-        if name not in raw.names:
-            raise DataError(f"{label}: no column {show_cell(name)}, the file has {all_names(raw.names)}")
-    inferred = infer_schema(raw.frame, types, exclude, columns, raw.units)
-    schema = Schema(tuple(_used(column, raw.frame[column.name]) for column in inferred))
+    _refuse_unknown(raw, (*(columns or ()), *exclude, *(() if isinstance(types, str) else types or {})))
+    schema = infer_schema(raw.frame, types, exclude, columns, raw.units)
+    schema = schema.plain() if plain else schema
     for column in schema:
         if column.use == "refused" or (column.use == "left out" and columns is not None):
             raise DataError(f"{label}: {_complaint(column, raw.frame[column.name])}: {_ADVICE}")
-    if not schema.numbers:
+    if not schema.used:
         raise DataError(
             f"{label}: no column of numbers is left of {all_names([str(column.name) for column in schema])}: "
             "see `discoformer describe`"
@@ -71,23 +87,26 @@ def used_schema(
 
 def query_table(raw: RawTable, context: Table) -> Table:
     """The columns of the sample ``context``, by name, in its order and in its units."""
-    columns = []
-    for name in context.names:
-        known = context.schema[name] if context.schema is not None else ColumnSchema(name, "continuous", "")
-        columns.append(_floats(known, raw.frame[name], raw.how.file))
-    table = Table(np.column_stack(columns), context.names)
-    check_finite(table, raw.how.file)
+    known = [ColumnSchema(name, "continuous", "") for name in context.names]
+    if context.schema is not None:
+        known = list(context.schema.used)
+    plain = context.schema is None or context.schema == context.schema.plain()
+    columns = [_floats(column, raw.frame[column.name], raw.how.file) for column in known]
+    table = Table(np.column_stack(columns), context.names, raw.named, context.schema, raw)
+    check_finite(table, raw.how.file, gaps=not plain)
     return table
 
 
-def _used(column: ColumnSchema, cells: pd.Series[Any]) -> ColumnSchema:
-    """The column with the use that a density of numbers has for it."""
-    if column.use == "number" or column.use == "refused" or column.reason == "asked for":
-        return column if column.use != "code" else replace(column, use="left out")
-    numeric = numbers_of(cells) is not None and cells.dtype.kind in "biuf" and cells.notna().any()
-    if numeric and column.kind in ("boolean", "constant"):
-        return replace(column, use="number")
-    return replace(column, use="left out")
+def _names(schema: Schema) -> tuple[str, ...]:
+    return tuple(str(column.name) for column in schema.used)
+
+
+def _refuse_unknown(raw: RawTable, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in raw.names:
+            raise DataError(
+                f"{raw.how.file}: no column {show_cell(name)}, the file has {all_names(raw.names)}"
+            )
 
 
 def _complaint(column: ColumnSchema, cells: pd.Series[Any]) -> str:
@@ -108,6 +127,8 @@ def _floats(column: ColumnSchema, cells: pd.Series[Any], label: str) -> NDArray[
     try:
         return number_column(column, cells)
     except DataError:
+        if column.use == "code":
+            raise
         wrong = mixed_numbers(cells) if cells.dtype.kind in "OTU" else None
         if wrong is None:
             wrong = _complaint(replace(column, kind="text", use="left out"), cells)
@@ -115,13 +136,13 @@ def _floats(column: ColumnSchema, cells: pd.Series[Any], label: str) -> NDArray[
         raise DataError(f"{label}: column {show_cell(column.name)} {wrong}: {_ADVICE}") from None
 
 
-def check_finite(table: Table, label: str) -> None:
-    """Raise `DataError` at the first missing or infinite value, or if there is nothing at all."""
+def check_finite(table: Table, label: str, *, gaps: bool = False) -> None:
+    """Raise `DataError` at the first infinite or, without ``gaps``, missing value, or if there is nothing."""
     if table.values.shape[1] == 0:
         raise DataError(f"{label}: the file has no columns of data")
     if table.values.shape[0] == 0:
         raise DataError(f"{label}: the file has no rows of data")
-    bad = ~np.isfinite(table.values)
+    bad = np.isinf(table.values) if gaps else ~np.isfinite(table.values)
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         what = "a missing" if np.isnan(table.values[row, column]) else "an infinite"

@@ -1,14 +1,16 @@
-"""Two tables: what was read, with the types it had; and columns of finite floats, ready to be fitted."""
+"""Two tables: what was read, with the types it had; and columns of numbers, ready to be fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.columns.bounds import FREE, Bound
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.schema import Schema
 from discoformer.columns.schema_cells import CellFormat
 from discoformer.core.checks import DataError, column_names
@@ -84,20 +86,43 @@ class RawTable:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of finite floats with names.
+    """Columns of numbers with names.
 
     Attributes
     ----------
-    values : (n, d), float64
+    values : (n, d), float64; NaN for gaps, categories as the places of their labels
     names : d column names; ``x0, x1, ...`` where the file has none
     named : whether the names come from the file
     schema : what the columns of the file are, if it was asked
+    raw : the table as it was read, columns that are not used included
+    weights : (n,), how much each row counts, or None
     """
 
     values: NDArray[np.float64]
     names: tuple[str, ...]
     named: bool = True
     schema: Schema | None = field(default=None, compare=False, repr=False)
+    raw: RawTable | None = field(default=None, compare=False, repr=False)
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def kinds(self) -> list[ColumnKind]:
+        """What the columns are to a density."""
+        return [CONTINUOUS] * len(self.names) if self.schema is None else self.schema.kinds
+
+    @property
+    def bounds(self) -> list[Bound]:
+        """Where the values leave no doubt that the columns end."""
+        return [FREE] * len(self.names) if self.schema is None else self.schema.bounds
+
+    def select(self, columns: Sequence[int]) -> Table:
+        """Some of the columns, in the order given."""
+        schema = None
+        if self.schema is not None:
+            used = self.schema.used
+            schema = Schema(tuple(used[j] for j in columns))
+        names = tuple(self.names[j] for j in columns)
+        return Table(self.values[:, list(columns)], names, self.named, schema, self.raw, self.weights)
 
     def like(self, other: Table) -> Table:
         """The same columns as ``other``, in its order: by name where both have names, else by position.
@@ -120,9 +145,12 @@ give the same columns or pick them with --columns
                 "--columns"
             )
         if not same_names:
-            return Table(self.values, other.names, other.named)
+            raw = self.raw
+            if raw is not None and len(raw.names) == len(other.names):
+                raw = replace(raw, frame=raw.frame.set_axis(list(other.names), axis=1))
+            return Table(self.values, other.names, other.named, raw=raw)
         order = [self.names.index(name) for name in other.names]
-        return Table(self.values[:, order], other.names, other.named)
+        return Table(self.values[:, order], other.names, other.named, raw=self.raw)
 
 
 def all_names(names: Sequence[str]) -> str:

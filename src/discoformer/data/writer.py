@@ -6,16 +6,22 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.core.checks import DataError, show_cell
 from discoformer.core.files import replacing
+from discoformer.data.style import PLAIN, TextStyle
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["neutral", "output_writer", "table_writer"]
 
-Write = Callable[[NDArray[np.float64]], None]
+
+Write = Callable[[Any], None]  # takes numbers (k, d) or a frame
 
 
 def neutral(names: Sequence[str]) -> list[str]:
@@ -28,8 +34,8 @@ def neutral(names: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def output_writer(path: Path, names: Sequence[str], rows: int) -> Iterator[Write]:
-    """A `table_writer` to a file that appears when all is written, or as csv to standard output (``-``).
+def output_writer(path: Path, names: Sequence[str], rows: int, style: TextStyle = PLAIN) -> Iterator[Write]:
+    """The same to a file that takes its place when all is written, or as csv to standard output (``-``).
 
     >>> with output_writer(Path("-"), ["a", "b"], rows=1) as write:
     ...     write(np.zeros((1, 2)))
@@ -37,18 +43,21 @@ def output_writer(path: Path, names: Sequence[str], rows: int) -> Iterator[Write
     0.0,0.0
     """
     if str(path) == "-":
-        with _text_writer(sys.stdout, names, ",") as write:
+        with _text_writer(sys.stdout, names, style) as write:
             yield write
         return
-    with replacing(path) as temporary, table_writer(temporary, path.suffix.lower(), names, rows) as write:
+    suffix = path.suffix.lower()
+    with replacing(path) as temporary, table_writer(temporary, suffix, names, rows, style) as write:
         yield write
 
 
 @contextmanager
-def table_writer(path: Path, suffix: str, names: Sequence[str], rows: int) -> Iterator[Write]:
-    """A function that appends rows (k, d) to a new table in the format of ``suffix``, ``rows`` in all.
+def table_writer(
+    path: Path, suffix: str, names: Sequence[str], rows: int, style: TextStyle = PLAIN
+) -> Iterator[Write]:
+    """A function that appends rows to a new table in the format of ``suffix``, ``rows`` in all.
 
-    An npy file holds the values only.
+    Rows are numbers (k, d) or frames with columns of any type.  An npy file holds numbers only.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -62,38 +71,91 @@ def table_writer(path: Path, suffix: str, names: Sequence[str], rows: int) -> It
         with path.open("wb") as file:
             header = {"descr": "<f8", "fortran_order": False, "shape": (rows, len(names))}
             np.lib.format.write_array_header_1_0(file, header)
-
-            def write(values: NDArray[np.float64]) -> None:
-                file.write(values.astype("<f8").tobytes())
-
+            yield lambda piece: _append(file, piece)
+        return
+    if suffix == ".parquet":
+        with _ParquetWriter(path, names) as write:
             yield write
         return
-    import pandas as pd
-
-    if suffix == ".parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        def as_arrow(values: NDArray[np.float64]) -> Any:
-            return pa.Table.from_pandas(pd.DataFrame(values, columns=list(names)), preserve_index=False)
-
-        with pq.ParquetWriter(path, as_arrow(np.empty((0, len(names)))).schema) as writer:
-            yield lambda values: writer.write_table(as_arrow(values))
-        return
-    with _text_writer(path, names, "\t" if suffix == ".tsv" else ",") as append:
+    with _text_writer(path, names, style) as append:
         yield append
 
 
-@contextmanager
-def _text_writer(to: Path | TextIO, names: Sequence[str], separator: str) -> Iterator[Write]:
+def _append(file: Any, piece: Any) -> None:
+    file.write(_numbers(piece).astype("<f8").tobytes())
+
+
+def _numbers(piece: Any) -> NDArray[np.float64]:
+    """The numbers of a piece; `DataError` names the first column that has none."""
+    if isinstance(piece, np.ndarray):
+        return piece
+    for name in piece.columns:
+        if piece[name].dtype.kind not in "biuf":
+            raise DataError(
+                f"column {show_cell(name)} holds no numbers, and npy nothing else: write .csv or .parquet"
+            )
+    return np.asarray(piece.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _frame(piece: Any, names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
+    return pd.DataFrame(piece, columns=list(names)) if isinstance(piece, np.ndarray) else piece
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with an apostrophe before texts that a spreadsheet would take for a formula."""
+
+    def cell(value: Any) -> Any:
+        return neutral([value])[0] if isinstance(value, str) else value
+
+    texts = [name for name in frame.columns if frame[name].dtype.kind not in "biufmM"]
+    return frame.assign(**{name: frame[name].map(cell, na_action="ignore") for name in texts})
+
+
+class _ParquetWriter:
+    """Pieces as row groups; the first one decides the types."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path, self.names = path, names
+        self.writer: Any = None
+
+    def __enter__(self) -> Write:
+        return self.write
+
+    def write(self, piece: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.Table.from_pandas(_frame(piece, self.names), preserve_index=False)
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(self.path, table.schema)
+        self.writer.write_table(table.cast(self.writer.schema))
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if self.writer is None and kind is None:  # a table without rows
+            self.write(np.empty((0, len(self.names))))
+        if self.writer is not None:
+            self.writer.close()
+
+
+@contextmanager
+def _text_writer(to: Path | TextIO, names: Sequence[str], style: TextStyle) -> Iterator[Write]:
     first = True
 
-    def append(values: NDArray[np.float64]) -> None:
+    def append(piece: Any) -> None:
         nonlocal first
-        frame = pd.DataFrame(values, columns=list(names))
-        frame.to_csv(to, index=False, sep=separator, mode="w" if first else "a", header=first)
+        frame = style.written(_frame(piece, names))
+        if style.neutral:
+            frame = _without_formulas(frame).set_axis(list(names), axis=1)
+        frame.to_csv(
+            to,
+            index=False,
+            sep=style.separator,
+            decimal=style.decimal,
+            mode="w" if first else "a",
+            header=first,
+        )
         first = False
 
     yield append

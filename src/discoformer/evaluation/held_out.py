@@ -35,25 +35,28 @@ class HeldOut:
     ----------
     log_density : (n,), in the order of the rows
     seconds : for all folds, fits and answers together
+    weights : (n,), how much each row counts; equally if there are none
     """
 
     log_density: NDArray[np.float64]
     seconds: float
+    weights: NDArray[np.float64] | None = None
 
     @property
     def mean(self) -> float:
         """Held-out log-likelihood per row."""
-        return float(self.log_density.mean())
+        return float(np.average(self.log_density, weights=self.weights))
 
     @property
     def standard_error(self) -> float:
         """Standard error of `mean`, over the rows."""
-        return _standard_error(self.log_density)
+        return _standard_error(self.log_density, self.weights)
 
     def minus(self, other: HeldOut) -> tuple[float, float]:
         """Mean lead over another method and its standard error, row by row: both find the same rows hard."""
         difference = self.log_density - other.log_density
-        return float(difference.mean()), _standard_error(difference)
+        mean = float(np.average(difference, weights=self.weights))
+        return mean, _standard_error(difference, self.weights)
 
 
 def held_out_log_likelihood(
@@ -62,16 +65,19 @@ def held_out_log_likelihood(
     folds: int = 5,
     seed: int = 0,
     progress: Callable[[Splits], Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]]] = iter,
+    *,
+    weights: NDArray[np.float64] | None = None,
 ) -> HeldOut:
     """Log density of every row under a fit to the other folds.
 
     Parameters
     ----------
     method : with a density; wrap it in `FitRecipe` for bounds and few rows, as the estimator does
-    sample : array or tensor (n, d)
+    sample : array or tensor (n, d); NaN for gaps, if the method takes them
     folds : number of parts, each held out once
     seed : of the random split; the same split for every method
     progress : called with the list of splits, iterates over them; for a progress bar
+    weights : (n,), how much each row counts in the fits and in the mean
 
     >>> from discoformer import KDE
     >>> x = np.random.default_rng(0).normal(size=(400, 1))
@@ -80,7 +86,7 @@ def held_out_log_likelihood(
     """
     from sklearn.model_selection import KFold
 
-    points = check_points(sample, "the sample", min_rows=2).detach().double().cpu().numpy()
+    points = check_points(sample, "the sample", min_rows=2, gaps=True).detach().double().cpu().numpy()
     if points.ndim != 2:
         raise DataError(f"the sample has shape {points.shape}, expected (rows, columns)")
     if not 2 <= folds <= len(points):
@@ -89,12 +95,13 @@ def held_out_log_likelihood(
     start = time.perf_counter()
     for inside, outside in progress(list(KFold(folds, shuffle=True, random_state=seed).split(points))):
         with torch.no_grad():
-            field = as_point_density(method.fit(points[inside]))
+            share = None if weights is None else weights[inside]
+            field = as_point_density(method.fit(points[inside], share))
             log_density[outside] = field.log_density(points[outside])
     if not np.isfinite(log_density).all():
         row = int(np.flatnonzero(~np.isfinite(log_density))[0])
         raise DataError(f"the held-out log density of row {row} is {log_density[row]}: no comparison")
-    return HeldOut(log_density, time.perf_counter() - start)
+    return HeldOut(log_density, time.perf_counter() - start, weights)
 
 
 def score_error(method: Method, data: Dataset) -> float:
@@ -102,5 +109,8 @@ def score_error(method: Method, data: Dataset) -> float:
     return measure({"method": method}, iter([data]))["method"].relative_score
 
 
-def _standard_error(values: NDArray[np.float64]) -> float:
-    return float(values.std(ddof=1)) / math.sqrt(len(values))
+def _standard_error(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    if weights is None:
+        return float(values.std(ddof=1)) / math.sqrt(len(values))
+    share = weights / weights.sum()
+    return math.sqrt(float(((share * (values - share @ values)) ** 2).sum()))

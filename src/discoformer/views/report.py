@@ -54,7 +54,7 @@ def make_report(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         advance(0, f"fitting {len(table.values):,} rows")
-        fitted = fit_sample(table.values, model, bounds=bounds, names=table.names)
+        fitted = fit_sample(table.values, model, weights=table.weights, bounds=bounds, names=table.names)
         if note := few_values(table):
             warnings.warn(note, stacklevel=2)
     field = as_point_density(fitted.field)

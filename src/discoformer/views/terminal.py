@@ -5,8 +5,39 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Any
 
-__all__ = ["print_table"]
+__all__ = ["cell_text", "json_cell", "print_table"]
+
+
+def cell_text(value: Any) -> str:
+    """A value of any type for a cell of the terminal, in few digits and without control characters.
+
+    >>> cell_text(0.12345678), cell_text("a\x1b"), cell_text(None), cell_text(float("nan"))
+    ('0.123457', 'a', '', '')
+    """
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(json_cell(value))
+    text = "".join(character for character in text if character.isprintable())
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def json_cell(value: Any) -> Any:
+    """A value of any type as JSON can hold it: gaps are null, dates are text.
+
+    >>> json_cell(float("nan")), json_cell(True), json_cell(3)
+    (None, True, 3)
+    """
+    if value is None or value != value:
+        return None
+    value = value.item() if hasattr(value, "item") else value
+    return value if isinstance(value, bool | int | float | str) else str(value).removesuffix(" 00:00:00")
+
+
+SHOWN = 40  # characters of a cell
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -21,7 +21,7 @@ decisions stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.lift import Natural, lift, natural_parameters
 from discoformer.models.mixture.slots import student_log_density
 
-__all__ = ["Evidence", "leave_one_out"]
+__all__ = ["Beside", "Components", "Evidence", "SlotsSeen", "leave_one_out", "lose"]
 
 _LEAST = 1e-6  # what is left of a slot, at least, without one of its points
 _NOTHING = 1e-30  # of a slot that consists of one point
@@ -104,7 +104,7 @@ def leave_one_out(
         often = weights / weights.square().sum(-1, keepdim=True)
     else:
         often = weights * evidence.count.sum(-1, keepdim=True)
-    slots = _Slots.of(components, None if evidence is None else evidence.axes)
+    slots = SlotsSeen.of(components, None if evidence is None else evidence.axes)
     rows = max(1, _CHUNK // (len(points) * (2 * components.nu.shape[-1] + _HOLDERS * points.shape[-1] ** 2)))
     chunks = list(zip(points.split(rows, -2), often.split(rows, -1), strict=True))
     if evidence is None:
@@ -112,7 +112,18 @@ def leave_one_out(
     return torch.cat([slots.without(chunk, share, evidence) for chunk, share in chunks], -1)
 
 
-class _Slots(NamedTuple):
+class Beside(NamedTuple):
+    """What else is known of points (B, k): log densities (B, M, k), and how they change with what is lost.
+
+    ``rows`` (B, M) are all points of the slots, those included whose coordinates are not all there.
+    """
+
+    log_density: Tensor
+    change: Callable[[Tensor], Tensor]
+    rows: Tensor
+
+
+class SlotsSeen(NamedTuple):
     """A mixture with its precisions (B, M, d, d) along the axes."""
 
     components: Components
@@ -121,7 +132,7 @@ class _Slots(NamedTuple):
     precision: Tensor
 
     @classmethod
-    def of(cls, components: Components, axes: Axes | None) -> _Slots:
+    def of(cls, components: Components, axes: Axes | None) -> SlotsSeen:
         natural = natural_parameters(components.mean, components.scale)
         precision = natural.precision
         if axes is not None:
@@ -147,20 +158,23 @@ class _Slots(NamedTuple):
             mass = mass + (held * (nu + dim) / (nu + distance)).sum(-1)
         return count, mass
 
-    def without(self, points: Tensor, often: Tensor, evidence: Evidence) -> Tensor:
+    def without(
+        self, points: Tensor, often: Tensor, evidence: Evidence, beside: Beside | None = None
+    ) -> Tensor:
         """Log densities (B, k) of points (B, k, d), which count ``often`` (B, k), without them."""
         distance, terms = self.look(points)
-        held = terms.softmax(-2) * often.unsqueeze(-2)
-        count = evidence.count.clamp_min(_LEAST).unsqueeze(-1)
-        left = (1 - held / count).clamp_min(_NOTHING)  # of every slot's count
-        log_total = (self.components.log_weight.unsqueeze(-1).exp() * left).sum(-2).log()
-        terms = terms + left.log()
-        which = held.topk(min(_HOLDERS, held.shape[-2]), -2).indices.mT  # (B, k, h)
-        changed = self._downdate(
-            points, which, held.mT.gather(-1, which), distance.mT.gather(-1, which), evidence
-        )
-        terms = terms.mT.scatter_add(-1, which, changed)
-        return terms.logsumexp(-1) - log_total
+
+        def change(held: Tensor) -> Tensor:
+            which = held.topk(min(_HOLDERS, held.shape[-2]), -2).indices.mT  # (B, k, h)
+            changed = self._downdate(
+                points, which, held.mT.gather(-1, which), distance.mT.gather(-1, which), evidence
+            )
+            return torch.zeros_like(held.mT).scatter_add(-1, which, changed).mT
+
+        count = evidence.count if beside is None else beside.rows
+        terms = terms if beside is None else terms + beside.log_density
+        changes = [change] if beside is None else [change, beside.change]
+        return lose(self.components.log_weight, count, terms, often, changes)
 
     def _downdate(
         self, points: Tensor, which: Tensor, held: Tensor, distance: Tensor, evidence: Evidence
@@ -195,6 +209,28 @@ class _Slots(NamedTuple):
         new = new / (left.square() * rank_one * ratio)
         log_det = kept.log().sum(-1) + rank_one.log() + dim * (round_kept.log() + ratio.log())
         return -0.5 * log_det - 0.5 * (nu + dim) * (torch.log1p(new / nu) - torch.log1p(distance / nu))
+
+
+def lose(
+    log_weight: Tensor,
+    count: Tensor,
+    terms: Tensor,
+    often: Tensor,
+    changes: Sequence[Callable[[Tensor], Tensor]],
+) -> Tensor:
+    """Log densities (B, k) of points without them, when slots lose what they hold of each.
+
+    Parameters
+    ----------
+    log_weight, count : (B, M)
+    terms : (B, M, k), log densities of the points under the slots, weights included
+    often : (B, k), how often the points count
+    changes : from what is held (B, M, k) to what it changes in the terms (B, M, k)
+    """
+    held = terms.softmax(-2) * often.unsqueeze(-2)
+    left = (1 - held / count.clamp_min(_LEAST).unsqueeze(-1)).clamp_min(_NOTHING)  # of every slot's count
+    log_total = (log_weight.unsqueeze(-1).exp() * left).sum(-2).log()
+    return (terms + left.log() + sum(change(held) for change in changes)).logsumexp(-2) - log_total
 
 
 def _positive(tensor: Tensor) -> Tensor:

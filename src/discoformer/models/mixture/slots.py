@@ -101,7 +101,7 @@ class Moments(NamedTuple):
     details: Tensor
 
 
-def student_log_density(distance: Tensor, log_peak: Tensor, nu: Tensor, dim: int) -> Tensor:
+def student_log_density(distance: Tensor, log_peak: Tensor, nu: Tensor, dim: int | Tensor) -> Tensor:
     """Log Student-t density from the squared Mahalanobis distance and the Gaussian's log peak.
 
     log t = log_peak + lgamma((nu + d)/2) - lgamma(nu/2) - d/2 log(nu/2) - (nu + d)/2 log(1 + distance/nu)
@@ -109,7 +109,7 @@ def student_log_density(distance: Tensor, log_peak: Tensor, nu: Tensor, dim: int
     return _student_peak(log_peak, nu, dim) - 0.5 * (nu + dim) * torch.log1p(distance / nu)
 
 
-def _student_peak(log_peak: Tensor, nu: Tensor, dim: int) -> Tensor:
+def _student_peak(log_peak: Tensor, nu: Tensor, dim: int | Tensor) -> Tensor:
     half = 0.5 * nu.double()  # lgamma of thousands: in single precision their difference loses three digits
     gain = torch.lgamma(half + 0.5 * dim) - torch.lgamma(half) - 0.5 * dim * half.log()
     return log_peak + gain.to(log_peak.dtype)

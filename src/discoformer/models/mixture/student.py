@@ -72,15 +72,23 @@ class StudentMixture(Density):
         return StudentMixture(self.log_weight, self.mean @ matrix + shift, scale, self.nu)
 
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        """T = logsumexp_m, S = sum_m r_m u_m P_m (mu_m - y); the score is the gradient of T."""
+        return self.read(queries)
+
+    def read(self, queries: Tensor, beside: Tensor | None = None) -> Estimate[Tensor]:
+        """T = logsumexp_m, S = sum_m r_m u_m P_m (mu_m - y); the score is the gradient of T.
+
+        ``beside`` (..., M, m) are log densities of whatever else is known of the queries.
+        """
         count, dim = self.mean.shape[-2:]
         per_row = (4 * count + (2 + dim) * dim) * queries.element_size()
         rows = max(1, _BUDGET // (per_row * max(1, self.log_weight[..., 0].numel())))
         theta, offset, power, form = self._readout
 
-        def part(chunk: Tensor) -> tuple[Tensor, Tensor]:
+        def part(piece: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor]:
+            chunk, known = piece
             w, g = weight_and_log(theta, lift(chunk))  # (..., M, m)
             logits = offset - power * g
+            logits = logits if known is None else logits + known
             top = logits.detach().amax(-2, keepdim=True)
             r = (logits - top).clamp_min(least_logit(top.dtype)).exp()
             total = r.sum(-2, keepdim=True)
@@ -88,7 +96,9 @@ class StudentMixture(Density):
             score = -(mixed[..., 0, :] + (mixed[..., 1:, :] * chunk.mT.unsqueeze(-3)).sum(-2))
             return (total.log() + top).squeeze(-2), score.mT
 
-        chunks = queries.split(rows, -2)
+        pieces = queries.split(rows, -2)
+        known = [None] * len(pieces) if beside is None else beside.split(rows, -1)
+        chunks = list(zip(pieces, known, strict=True))
         tracked = traced() or torch.is_grad_enabled() and (queries.requires_grad or theta.requires_grad)
         parts = map(part, chunks) if tracked or len(chunks) == 1 else ordered_map(part, chunks)
         log_densities, scores = zip(*parts, strict=True)
@@ -138,20 +148,23 @@ class StudentMixture(Density):
         batch = self.log_weight.shape[:-1]
         flat = self.map(lambda t: t.reshape((-1, *t.shape[len(batch) :])))
         component = torch.multinomial(flat.log_weight.exp(), n, replacement=True, generator=generator)
+        return flat.draw(component, generator).reshape(*batch, n, self.dim)
+
+    def draw(self, component: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A point (B, n, d) of every component named (B, n); of mixtures with a batch (B)."""
         row = torch.arange(len(component), device=component.device).unsqueeze(-1)
-        factor = torch.linalg.cholesky(flat.scale)
+        factor = torch.linalg.cholesky(self.scale)
         normal = torch.randn(
             *component.shape, self.dim, 1, dtype=self.mean.dtype, device=self.mean.device, generator=generator
         )
-        half = flat.nu[row, component] / 2
+        half = self.nu[row, component] / 2
         gamma = torch._standard_gamma(half, generator=generator)
         stretch = (half / gamma).sqrt().unsqueeze(-1)
-        rows = max(1, _BUDGET // (len(component) * self.dim**2 * factor.element_size()))
+        rows = max(1, _BUDGET // (len(component) * max(1, self.dim**2) * factor.element_size()))
         pieces = zip(component.split(rows, -1), normal.split(rows, 1), strict=True)
         offset = torch.cat([factor[row, which] @ noise for which, noise in pieces], 1).squeeze(-1)
-        points = flat.mean[row, component] + offset * stretch
-        result: Tensor = points.reshape(*batch, n, self.dim)
-        return result
+        points: Tensor = self.mean[row, component] + offset * stretch
+        return points
 
     def marginal(self, columns: Sequence[int]) -> StudentMixture:
         """The law of some of the columns."""

@@ -47,6 +47,7 @@ _AXIS_FEATURES = 3  # what is seen of the axes: how far a slot is from them, how
 _BALLS = 4  # targets without axes: pooled covariance, own ball, common ball, ridge
 _TARGETS = 7  # and with them: diagonals of the own and of the pooled covariance, ball
 _LEAST = {"layers": 1, "width": 1, "heads": 1, "slots": 1, "loops": 0, "margin_slots": 1, "margin_groups": 2}
+_LEAST |= {"mixed_rounds": 0, "category_columns": 1}
 _COMPANY = 3  # points, itself included, that a landmark of a robust start stands for
 
 
@@ -55,7 +56,9 @@ class UnifiedConfig:
     """Size of a unified mixture core.
 
     ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  Margins have at
-    most ``margin_slots`` slots and are read off ``margin_groups`` groups of neighbours.
+    most ``margin_slots`` slots and are read off ``margin_groups`` groups of neighbours.  Tables with
+    categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and categories are seen as
+    ``category_columns`` columns.
     """
 
     layers: int = 6
@@ -66,6 +69,8 @@ class UnifiedConfig:
     robust_start: bool = False
     margin_slots: int = 24
     margin_groups: int = 1024
+    mixed_rounds: int = 8
+    category_columns: int = 4
 
     def __post_init__(self) -> None:
         check_sizes(vars(self), _LEAST)

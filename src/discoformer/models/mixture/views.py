@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from discoformer.columns.layout import Layout, MixedMethod
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
@@ -19,6 +20,7 @@ from discoformer.core.pushforward import push
 from discoformer.core.transforms import At, ColumnMaps, Frame
 from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
+from discoformer.models.mixture.mixed_views import fit_mixed
 from discoformer.models.mixture.sample import FEW, MANY
 from discoformer.models.mixture.unified_network import UnifiedNetwork, each_part
 from discoformer.models.mixture.weigh import choose
@@ -28,7 +30,7 @@ from discoformer.scale.stream import Stream, StreamingMethod
 __all__ = ["Views"]
 
 
-class Views(TorchMethod, StreamingMethod):
+class Views(TorchMethod, StreamingMethod, MixedMethod):
     """A unified network that looks at a sample as it is, and with its margins made normal.
 
     Of more than `MANY` rows a part decides the margins, their dependence and the weights of the views; the
@@ -80,6 +82,10 @@ class Views(TorchMethod, StreamingMethod):
         return _weighed(
             plain, inner, maps, At(both[..., 0, :, :], both[..., 1, :, :], _all(context)), weights
         )
+
+    def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
+        """Fit to rows with categories, circles or gaps; of more than `MANY`, `FEW` decide."""
+        return fit_mixed(self.network, points, weights, layout, margins=True)
 
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:

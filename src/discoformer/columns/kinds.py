@@ -1,0 +1,54 @@
+"""What a column of numbers is, as far as its density is concerned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from discoformer.core.checks import DataError
+
+__all__ = ["CONTINUOUS", "ColumnKind"]
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """How a column of numbers is to be read; NaN is a gap in every kind.
+
+    Attributes
+    ----------
+    kind : "continuous", "category" (whole codes from 0 to levels - 1) or "circular"
+    levels : how many levels a category has
+    atoms : exact values that carry mass of their own beside the continuous part, such as zero
+    step, origin : values lie on the lattice origin + step times whole numbers; a step of 0 is no lattice
+    period : length of the circle of a circular column
+
+    Examples
+    --------
+    >>> ColumnKind("category", levels=3)
+    ColumnKind(kind='category', levels=3, atoms=(), step=0.0, origin=0.0, period=0.0)
+    """
+
+    kind: Literal["continuous", "category", "circular"] = "continuous"
+    levels: int = 0
+    atoms: tuple[float, ...] = ()
+    step: float = 0.0
+    origin: float = 0.0
+    period: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("continuous", "category", "circular"):
+            raise DataError(f"kind {self.kind!r}: use 'continuous', 'category' or 'circular'")
+        if (self.kind == "category") != (self.levels > 0):
+            raise DataError("a category, and nothing else, has levels: give at least one")
+        if (self.kind == "circular") != (self.period > 0) or not math.isfinite(self.period):
+            raise DataError("a circular column, and nothing else, has a period above zero")
+        if self.kind == "category" and (self.atoms or self.step):
+            raise DataError("a category has neither atoms nor a lattice")
+        if self.step < 0 or not all(map(math.isfinite, (self.step, self.origin, *self.atoms))):
+            raise DataError("atoms, step and origin of a column are finite numbers, the step not below zero")
+        if len(set(self.atoms)) != len(self.atoms):
+            raise DataError("an atom of a column is listed once")
+
+
+CONTINUOUS = ColumnKind()

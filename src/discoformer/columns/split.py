@@ -1,0 +1,214 @@
+"""Columns of every kind as numbers and categories: one transform, exactly invertible.
+
+A column with atoms becomes a category, which atom it is or none, and a continuous column with a gap at every
+atom.  A circular column is cut at the emptiest place of its circle.  A lattice stays as it is, and what is
+drawn is rounded to it.  Continuous columns come first, categories after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
+from discoformer.core.checks import DataError, column_names
+from discoformer.core.fields import Estimate
+from discoformer.core.transforms import At, Transform
+
+__all__ = ["SplitColumns", "SplitKind", "fit_split"]
+
+
+class SplitKind(NamedTuple):
+    """How one column is read.
+
+    Attributes
+    ----------
+    kind : of the column
+    cut : where the circle of a circular column begins
+    numbers : whether there is a continuous part
+    """
+
+    kind: ColumnKind
+    cut: float = 0.0
+    numbers: bool = True
+
+    @property
+    def levels(self) -> int:
+        """Levels of the category it becomes, or that stands beside its numbers; 0 if there is none."""
+        atoms = len(self.kind.atoms)
+        return self.kind.levels or (atoms + self.numbers if atoms else 0)
+
+
+@dataclass(frozen=True)
+class SplitColumns(Transform):
+    """Columns of every kind as continuous columns and then categories.
+
+    Examples
+    --------
+    >>> colour, amount = ColumnKind("category", levels=2), ColumnKind(atoms=(0.0,))
+    >>> split = SplitColumns((SplitKind(colour, numbers=False), SplitKind(amount)))
+    >>> inside = split.normalize(torch.tensor([[1.0, 0.0], [0.0, 2.5]]))
+    >>> inside.tolist()  # the amount; the category; which atom, 1 for none
+    [[nan, 1.0, 0.0], [2.5, 0.0, 1.0]]
+    >>> split.denormalize(inside).tolist()
+    [[1.0, 0.0], [0.0, 2.5]]
+    """
+
+    columns: tuple[SplitKind, ...]
+    names: tuple[str, ...] | None = None
+
+    @property
+    def dim(self) -> int:
+        return len(self.columns)
+
+    @property
+    def numbers(self) -> list[int]:
+        """Columns with a continuous part, in the order of these parts."""
+        return [j for j, column in enumerate(self.columns) if column.numbers]
+
+    @property
+    def categories(self) -> list[int]:
+        """Columns that are categories or have atoms, in the order of these."""
+        return [j for j, column in enumerate(self.columns) if column.levels]
+
+    def normalize(self, points: Tensor) -> Tensor:
+        atoms = {j: _which_atom(points[..., j], self.columns[j]) for j in self.categories}
+        inside = []
+        for j in self.numbers:
+            column, x = self.columns[j], points[..., j]
+            if column.kind.period:
+                x = (x - column.cut).remainder(column.kind.period)
+            if j in atoms:
+                x = torch.where(atoms[j] == len(column.kind.atoms), x, torch.nan)
+            inside.append(x)
+        return torch.stack([*inside, *(atoms[j] for j in self.categories)], -1)
+
+    def denormalize(self, points: Tensor) -> Tensor:
+        inside = points.unbind(-1)
+        number = dict(zip(self.numbers, inside, strict=False))
+        category = dict(zip(self.categories, inside[len(number) :], strict=True))
+        return torch.stack([_back(c, number.get(j), category.get(j)) for j, c in enumerate(self.columns)], -1)
+
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
+        place = torch.eye(self.dim, dtype=score.dtype, device=score.device)[self.numbers]
+        return score[..., : len(self.numbers)] @ place
+
+    def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
+        return Estimate(inside.log_density, self.score_outside(at, inside.score))
+
+    def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
+        chosen = tuple(self.columns[c] for c in columns)
+        numbers = [self.numbers.index(c) for c in columns if self.columns[c].numbers]
+        categories = [self.categories.index(c) for c in columns if self.columns[c].levels]
+        inner = [*numbers, *(len(self.numbers) + c for c in categories)]
+        if all(column.kind == CONTINUOUS for column in chosen):
+            return None, inner
+        names = None if self.names is None else tuple(self.names[c] for c in columns)
+        return SplitColumns(chosen, names), inner
+
+    def outer_support(self, support: Sequence[int]) -> list[int]:
+        outside = [*self.numbers, *self.categories]
+        return sorted({outside[j] for j in support})
+
+    def check_given(self, points: Tensor, columns: Sequence[int]) -> None:
+        self.check_codes(points, columns)
+
+    def check_codes(self, points: Tensor, columns: Sequence[int] | None = None) -> None:
+        """Refuse points (..., m, d) whose categories are no codes."""
+        for j in self.categories:
+            codes, levels = _which_atom(points[..., j], self.columns[j]), self.columns[j].levels
+            wrong = (codes != codes.round()) | (codes < 0) | (codes >= levels)
+            if bool((wrong & ~codes.isnan()).any()):
+                number = j if columns is None else columns[j]
+                which = f"column {number}" if self.names is None else column_names([j], self.names)
+                value = float(points[..., j][wrong & ~codes.isnan()][0])
+                raise DataError(f"{which} has the value {value:g}, which is none of its {levels} levels")
+
+    def describe(self) -> str:
+        said = [f"{self._name(j)} {_say(c)}" for j, c in enumerate(self.columns) if c.kind != CONTINUOUS]
+        return "kinds: " + ", ".join(said) if said else ""
+
+    def _name(self, column: int) -> str:
+        return column_names([column], self.names)
+
+
+def fit_split(
+    points: Tensor, kinds: Sequence[ColumnKind], names: Sequence[str] | None = None
+) -> SplitColumns:
+    """How the columns of a sample (n, d), NaN where there is a gap, are read by their kinds.
+
+    >>> hours = torch.tensor([[23.0], [1.0], [22.0]], dtype=torch.float64)
+    >>> fit_split(hours, [ColumnKind("circular", period=24.0)]).columns[0].cut
+    11.5
+    """
+    columns = []
+    for x, kind in zip(points.unbind(-1), kinds, strict=True):
+        x = x[~x.isnan()]
+        if kind.kind == "category":
+            columns.append(SplitKind(kind, numbers=False))
+            continue
+        if kind.atoms:
+            rest = x[~torch.isin(x, torch.tensor(kind.atoms, dtype=x.dtype, device=x.device))].unique()
+            if len(rest) < 2:  # a single other value is an atom, too
+                atoms = (*kind.atoms, *rest.tolist())
+                kind = ColumnKind(atoms=atoms, step=kind.step, origin=kind.origin)
+                columns.append(SplitKind(kind, numbers=False))
+                continue
+        columns.append(SplitKind(kind, _emptiest(x, kind) if kind.period else 0.0))
+    split = SplitColumns(tuple(columns), None if names is None else tuple(names))
+    split.check_codes(points)
+    return split
+
+
+def _emptiest(x: Tensor, kind: ColumnKind) -> float:
+    """The middle of the widest stretch of a circle without values."""
+    if not len(x):
+        return kind.origin
+    values = (x - kind.origin).remainder(kind.period).sort().values
+    widths = torch.cat([values[1:], values[:1] + kind.period]) - values
+    widest = int(widths.argmax())
+    middle = float(values[widest] + 0.5 * widths[widest])
+    return kind.origin + middle % kind.period
+
+
+def _which_atom(x: Tensor, column: SplitKind) -> Tensor:
+    """Codes of a category, or of the atom of every value, the last for none of them; NaN for gaps."""
+    if column.kind.kind == "category":
+        return x
+    atoms = torch.tensor(column.kind.atoms, dtype=x.dtype, device=x.device)
+    hit = x.unsqueeze(-1) == atoms
+    code = torch.where(hit.any(-1), hit.to(torch.uint8).argmax(-1), len(atoms)).to(x)
+    return torch.where(x.isnan(), torch.nan, code)
+
+
+def _back(column: SplitKind, number: Tensor | None, category: Tensor | None) -> Tensor:
+    """A column from its continuous part and its category."""
+    kind = column.kind
+    if number is not None:
+        number = number + column.cut
+        if kind.step:
+            number = kind.origin + kind.step * ((number - kind.origin) / kind.step).round() + 0.0
+        if kind.period:
+            number = kind.origin + (number - kind.origin).remainder(kind.period)
+    if category is None or kind.kind == "category":
+        result = number if category is None else category
+        assert result is not None
+        return result
+    atoms = torch.tensor(kind.atoms, dtype=category.dtype, device=category.device)
+    index = torch.where(category.isnan(), 0.0, category).long().clamp_max(len(atoms) - 1)
+    at_atom = torch.where(category.isnan(), torch.nan, atoms[index])
+    return at_atom if number is None else torch.where(category == len(atoms), number, at_atom)
+
+
+def _say(column: SplitKind) -> str:
+    kind = column.kind
+    if kind.kind == "category":
+        return f"a category of {kind.levels} levels"
+    words = [f"with a circle of {kind.period:g}"] if kind.period else []
+    words += [f"in steps of {kind.step:g}"] if kind.step else []
+    words += ["with atoms at " + ", ".join(f"{atom:g}" for atom in kind.atoms)] if kind.atoms else []
+    return " ".join(words)

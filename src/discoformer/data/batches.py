@@ -1,0 +1,124 @@
+"""A parquet file, or a folder of them, read a batch of rows at a time: what does not fit as frames, does as
+numbers.
+
+The first rows say what the columns are; all rows have the last word: labels that come later are labels too,
+and a grid or a bound that a later row leaves is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discoformer.columns.bounds import FREE
+from discoformer.columns.schema import ColumnSchema, Schema
+from discoformer.columns.schema_convert import to_numbers
+from discoformer.core.checks import DataError
+from discoformer.data.numeric import check_finite
+from discoformer.data.table import How, RawTable, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Batches", "open_batches"]
+
+FIRST = 100_000  # rows that say what the columns are
+ROWS = 2**16  # in a batch
+
+
+def open_batches(path: Path) -> Batches | None:
+    """The batches of a parquet file or folder; None if it is neither, or cannot be read at all."""
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if path.suffix.lower() != ".parquet" and not path.is_dir():
+        return None
+    if not files or find_spec("pyarrow") is None or find_spec("pandas") is None:
+        return None
+    import pyarrow as pa
+
+    try:
+        return Batches(path, files)
+    except (pa.ArrowException, OSError):  # the stream has its own words for it
+        return None
+
+
+class Batches:
+    """The rows of parquet files, in the order of their paths."""
+
+    def __init__(self, path: Path, files: list[Path]) -> None:
+        import pyarrow.parquet as pq
+
+        self.path, self.files = path, files
+        self.rows = sum(pq.ParquetFile(file).metadata.num_rows for file in files)
+        if not self.rows:
+            raise DataError(f"{path}: no rows")
+
+    @property
+    def cells(self) -> int:
+        """Rows times columns."""
+        import pyarrow.parquet as pq
+
+        return int(self.rows) * len(pq.ParquetFile(self.files[0]).schema_arrow.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.first().names
+
+    def first(self) -> RawTable:
+        """The first rows."""
+        frame = next(self.frames(FIRST))
+        return RawTable(frame, How(str(self.path), "parquet", *frame.shape))
+
+    def frames(self, size: int) -> Iterator[pd.DataFrame]:
+        """So many rows at a time, whatever the groups in the files."""
+        import pandas as pd
+        import pyarrow.parquet as pq
+
+        parts: list[pd.DataFrame] = []
+        for file in self.files:
+            for batch in pq.ParquetFile(file).iter_batches(ROWS):
+                parts.append(batch.to_pandas(date_as_object=False).reset_index(drop=True))
+                while sum(map(len, parts)) >= size:
+                    whole = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+                    yield whole.iloc[:size].reset_index(drop=True)
+                    parts = [whole.iloc[size:].reset_index(drop=True)] if len(whole) > size else []
+        if parts:
+            yield pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+    def read(self, schema: Schema) -> Table:
+        """The used columns as numbers (n, D), and the schema that all rows hold to."""
+        values = np.empty((self.rows, len(schema.used)))
+        start = 0
+        for frame in self.frames(ROWS):
+            schema = schema.with_labels(frame)
+            values[start : start + len(frame)] = to_numbers(frame, schema)
+            start += len(frame)
+        found = dict(zip((column.name for column in schema.used), values.T, strict=True))
+        columns = tuple(_kept(c, found[c.name]) if c.name in found else c for c in schema)
+        names = tuple(str(column.name) for column in schema.used)
+        table = Table(values, names, schema=Schema(columns))
+        check_finite(table, str(self.path), gaps=True)
+        return table
+
+
+def _kept(column: ColumnSchema, values: NDArray[np.float64]) -> ColumnSchema:
+    """The column without a grid or bounds that one of its values (n,) leaves."""
+    if column.use == "code":
+        return column
+    there = values[~np.isnan(values)]
+    changes: dict[str, Any] = {}
+    if column.bounds != FREE and len(there) and (there.min() < column.low or there.max() > column.high):
+        changes |= {"low": -np.inf, "high": np.inf}
+    if column.step:
+        places = (there - column.origin) / column.step
+        if np.abs(places - np.rint(places)).max(initial=0.0) > 1e-6:
+            changes |= {"step": 0.0, "origin": 0.0, "decimals": -1}
+    if changes and column.kind not in ("date", "circular"):
+        changes["kind"] = "continuous"
+    return replace(column, **changes)

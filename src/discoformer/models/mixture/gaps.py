@@ -1,0 +1,119 @@
+"""Student-t components at rows with gaps: the law of what is there, and what follows for what is not.
+
+With P the inverse of the scale S at the coordinates that are there, and zero elsewhere, and e the offset from
+the mean, zero at gaps: the squared distance is e' P e, the row is expected at mean + S P e, and what is not
+there varies around that with the scale S - S P S.  Rows that lack the same coordinates share the algebra.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from discoformer.models.mixture.slots import student_log_density
+from discoformer.models.mixture.student import StudentMixture
+
+__all__ = ["Look", "Patterns", "look", "patterns"]
+
+_BUDGET = 2**23  # numbers in an intermediate
+
+
+class Patterns(NamedTuple):
+    """Which coordinates rows have.
+
+    Attributes
+    ----------
+    present : (U, d) of bool, every combination that occurs
+    which : (n,), the combination of every row
+    """
+
+    present: Tensor
+    which: Tensor
+
+    def groups(self) -> Iterator[tuple[list[int], Tensor]]:
+        """Columns that are there, and the rows that have these and no others."""
+        order = self.which.argsort(stable=True)
+        counts = torch.bincount(self.which, minlength=len(self.present)).tolist()
+        for present, rows in zip(self.present, order.split(counts), strict=True):
+            yield present.nonzero().flatten().tolist(), rows
+
+
+def patterns(points: Tensor) -> Patterns:
+    """The combinations of coordinates in points (n, d), NaN where there is none.
+
+    >>> patterns(torch.tensor([[1.0, torch.nan], [2.0, 3.0], [4.0, 5.0]])).which.tolist()
+    [0, 1, 1]
+    """
+    present = ~points.isnan()
+    if bool(present.all()):
+        return Patterns(present[:1], torch.zeros(len(points), dtype=torch.long, device=points.device))
+    return Patterns(*torch.unique(present, dim=0, return_inverse=True))
+
+
+class Look(NamedTuple):
+    """What M components say of n rows with gaps.
+
+    Attributes
+    ----------
+    rows : (n,), which of the rows they are
+    size : (n, 1), how many coordinates a row has
+    distance : (n, M), squared Mahalanobis distance of these
+    log_density : (n, M), of these, without the components' weights
+    offset : (n, M, d), where the whole row is expected, from the mean
+    spare : (U, M, d, d), scale of what is not there, by pattern
+    which : (n,), the pattern of every row
+    """
+
+    rows: Tensor
+    size: Tensor
+    distance: Tensor
+    log_density: Tensor
+    offset: Tensor
+    spare: Tensor
+    which: Tensor
+
+
+def look(mixture: StudentMixture, points: Tensor) -> Iterator[Look]:
+    """Blocks of rows of points (n, d), NaN where there is a gap, those with the same gaps together.
+
+    >>> one = torch.ones(1, dtype=torch.float64)
+    >>> scale = torch.tensor([[[2.0, 1.0], [1.0, 2.0]]], dtype=torch.float64)
+    >>> mixture = StudentMixture(0 * one, torch.zeros(1, 2).double(), scale, 1e9 * one)
+    >>> [seen] = look(mixture, torch.tensor([[1.0, torch.nan]], dtype=torch.float64))
+    >>> seen.offset.round(decimals=6).tolist(), round(float(seen.spare[0, 0, 1, 1]), 6)
+    ([[[1.0, 0.5]]], 1.5)
+    """
+    count, dim = mixture.mean.shape
+    order = patterns(points).which.argsort(stable=True)
+    for rows in order.split(max(1, _BUDGET // (count * max(1, dim) ** 2))):
+        chunk = points[rows]
+        present, which = patterns(chunk)
+        precision, log_det = _inverse(mixture.scale, present)  # (U, M, d, d), (U, M)
+        gain = mixture.scale @ precision
+        offset = torch.where(chunk.isnan().unsqueeze(-2), 0.0, chunk.unsqueeze(-2) - mixture.mean)
+        distance = (offset * _apply(precision, offset, which)).sum(-1)
+        size = present.sum(-1)[which].unsqueeze(-1)
+        log_peak = -0.5 * (size * math.log(2 * math.pi) + log_det[which])
+        log_density = student_log_density(distance, log_peak, mixture.nu, size)
+        spare = mixture.scale - gain @ mixture.scale
+        yield Look(rows, size, distance, log_density, _apply(gain, offset, which), spare, which)
+
+
+def _inverse(scale: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    """Inverse and log determinant of scales (M, d, d) at the coordinates (U, d) that are there."""
+    both = (present.unsqueeze(-1) & present.unsqueeze(-2)).unsqueeze(1)  # (U, 1, d, d)
+    eye = torch.eye(present.shape[-1], dtype=scale.dtype, device=scale.device)
+    factor = torch.linalg.cholesky(torch.where(both, scale, eye))
+    log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return torch.where(both, torch.cholesky_inverse(factor), 0.0), log_det
+
+
+def _apply(matrices: Tensor, vectors: Tensor, which: Tensor) -> Tensor:
+    """Symmetric or not, A v of matrices (U, M, d, d) and vectors (n, M, d), by the pattern of each row."""
+    if len(matrices) == 1:
+        return torch.einsum("mde,nme->nmd", matrices[0], vectors)
+    return (matrices[which] @ vectors.unsqueeze(-1)).squeeze(-1)

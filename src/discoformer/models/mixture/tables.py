@@ -1,0 +1,98 @@
+"""Tables of probabilities of categories, one per slot, shrunk towards the table of all rows.
+
+A slot that holds c rows, c_l of them of level l, has p_l = (c_l + a q_l) / (c + a): q is the table of all
+rows and a a number of pseudo-rows.  How many is what the slots themselves say: the a under which their counts
+are likeliest, as draws from Dirichlet laws around q.  The table of all rows has one more row, spread evenly
+over the levels: a level that was never seen is rare, not impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Tally", "log_share", "tally"]
+
+_PSEUDO = [2.0**k for k in range(-6, 15)]  # pseudo-rows to choose from
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a table of probabilities rests on.
+
+    Attributes
+    ----------
+    count : (..., M, L), rows of every slot and level
+    total : (..., L), rows of every level
+    pseudo : (...), pseudo-rows that stand for the table of all rows
+    """
+
+    count: Tensor
+    total: Tensor
+    pseudo: Tensor
+
+    @property
+    def log_table(self) -> Tensor:
+        """Log probabilities (..., M, L)."""
+        prior = self.pseudo[..., None] * _pooled(self.total)
+        whole = self.count.sum(-1, keepdim=True) + self.pseudo[..., None, None]
+        return ((self.count + prior.unsqueeze(-2)) / whole).log()
+
+    def change(self, codes: Tensor, held: Tensor, often: Tensor) -> Tensor:
+        """How log probabilities (M, n) change when slots lose what they hold (M, n) of rows.
+
+        ``codes`` (n,) are the levels of the rows, -1 where there is none, and ``often`` (n,) how often they
+        count in the table of all rows.
+        """
+        level = codes.clamp_min(0)
+        levels = self.total.shape[-1]
+        fewer = (self.total[level] - often).clamp_min(0) + 1 / levels
+        prior = self.pseudo * fewer / ((self.total.sum() - often).clamp_min(0) + 1)
+        own = (self.count[:, level] - held).clamp_min(0) + prior
+        whole = (self.count.sum(-1, keepdim=True) - held).clamp_min(0) + self.pseudo
+        return torch.where(codes < 0, 0.0, (own / whole).log() - self.log_table[:, level])
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Tally:
+        """Apply a function to every tensor."""
+        return Tally(function(self.count), function(self.total), function(self.pseudo))
+
+
+def tally(codes: Tensor, held: Tensor, levels: int) -> Tally:
+    """Count levels ``codes`` (n,), -1 for gaps, by what M slots hold (n, M) of the rows.
+
+    >>> found = tally(torch.tensor([0, 0, 1, 1]), torch.eye(2).double()[[0, 0, 1, 1]], 2)
+    >>> found.count.tolist(), found.total.tolist()
+    ([[2.0, 0.0], [0.0, 2.0]], [2.0, 2.0])
+    """
+    there = codes >= 0
+    count = held.new_zeros(levels, held.shape[-1]).index_add(0, codes[there], held[there]).mT
+    total = count.sum(-2)
+    grid = torch.tensor(_PSEUDO, dtype=count.dtype, device=count.device)
+    prior = grid[:, None, None] * _pooled(total)  # (A, 1, L)
+    gain = torch.lgamma(count + prior) - torch.lgamma(prior)
+    whole = torch.lgamma(grid.unsqueeze(-1)) - torch.lgamma(count.sum(-1) + grid.unsqueeze(-1))
+    evidence = gain.sum((-2, -1)) + whole.sum(-1)
+    return Tally(count, total, grid[evidence.argmax()])
+
+
+def log_share(log_tables: tuple[Tensor, ...], codes: Tensor) -> Tensor:
+    """Log probabilities (..., M, m) of codes (..., m, c), -1 where there is a gap, summed over the columns.
+
+    A level that the table does not have is impossible.
+    """
+    found = torch.zeros((), dtype=torch.float64, device=codes.device)
+    for column, table in enumerate(log_tables):
+        code = codes[..., column].unsqueeze(-2)  # (..., 1, m)
+        known = (code >= 0) & (code < table.shape[-1])
+        shape = torch.broadcast_shapes(table.shape[:-1], (*code.shape[:-2], 1)) + code.shape[-1:]
+        index = torch.where(known, code, 0).expand(shape)
+        term = table.expand(*shape[:-1], table.shape[-1]).gather(-1, index)
+        found = found + torch.where(known, term, torch.where(code == -1, 0.0, -torch.inf))
+    return found
+
+
+def _pooled(total: Tensor) -> Tensor:
+    return (total + 1 / total.shape[-1]) / (total.sum(-1, keepdim=True) + 1)

@@ -1,0 +1,118 @@
+"""Which columns make a row unusual.
+
+The surprise of a cell is -log p(x_j | the other columns) = log f(x without j) - log f(x), in closed form.
+Its excess over what the column usually shows, the median at draws of the density, does not depend on the
+column's unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from discoformer.api.fitting import Fitted
+from discoformer.columns.kinds import ColumnKind
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Density, Field
+from discoformer.core.pushforward import on_support
+from discoformer.views.page.unusual import surprises
+
+__all__ = ["CommonScale", "common_scale", "odd_columns", "without_rows"]
+
+_DRAWS = 400
+_REFIT = 8192  # rows of a fit without some, at most
+_MOST = 3  # columns that are named
+_SHARE = 0.1  # of the largest excess, that a column needs to be named too
+
+
+@dataclass(frozen=True)
+class CommonScale:
+    """What makes log densities of rows comparable that have not the same cells.
+
+    The log density of a row without one of its columns lacks a term, and its unit: rows with gaps, or with a
+    value that has a probability of its own, would rank by that.  Every cell with a density gets what such
+    cells usually take away.
+
+    Attributes
+    ----------
+    usual : (d,), usual surprise of the cells of every column that have a density
+    kinds : of the columns
+    """
+
+    usual: NDArray[np.float64]
+    kinds: Sequence[ColumnKind]
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What to add to the log densities (n,) of rows (n, d)."""
+        return np.asarray(_with_density(values, self.kinds) @ self.usual)
+
+
+@torch.no_grad()
+def common_scale(
+    field: Field, values: NDArray[np.float64], kinds: Sequence[ColumnKind]
+) -> CommonScale | None:
+    """The common scale of a table (n, d); None if all its rows have the same cells, or nothing is known."""
+    dense = _with_density(values, kinds)
+    if (dense == dense[:1]).all() or not isinstance(field, Density):
+        return None
+    part, columns = on_support(field)
+    assert isinstance(part, Density)
+    draws = part.sample(_DRAWS, torch.Generator().manual_seed(0)).cpu().numpy()
+    found = np.where(_with_density(draws, [kinds[j] for j in columns]), surprises(part, draws), np.nan)
+    usual = np.zeros(len(kinds))
+    for place, j in enumerate(columns):
+        cells = found[~np.isnan(found[:, place]), place]
+        usual[j] = np.median(cells) if len(cells) else 0.0
+    return CommonScale(usual, kinds)
+
+
+def _with_density(values: NDArray[np.float64], kinds: Sequence[ColumnKind]) -> NDArray[np.bool_]:
+    """Cells (n, d) that are there and have a density rather than a probability."""
+    dense = ~np.isnan(values)
+    for j, kind in enumerate(kinds):
+        dense[:, j] &= kind.kind != "category"
+        dense[:, j] &= ~np.isin(values[:, j], kind.atoms)
+    return dense
+
+
+@torch.no_grad()
+def odd_columns(density: Density, rows: NDArray[np.float64], seed: int = 0) -> list[list[int]]:
+    """The columns that make each of the rows (k, d) unusual, the most surprising first, at least one.
+
+    Examples
+    --------
+    >>> from discoformer import load_model
+    >>> density = load_model("default").fit(np.random.default_rng(0).normal(size=(200, 3)))
+    >>> odd_columns(density, np.array([[0.0, 9.0, 0.0]]))
+    [[1]]
+    """
+    part, columns = on_support(density)
+    assert isinstance(part, Density)
+    draws = part.sample(_DRAWS, torch.Generator().manual_seed(seed)).cpu().numpy()
+    usual = np.median(surprises(part, draws), axis=0)
+    with np.errstate(invalid="ignore"):  # rows without any density: all columns are as odd
+        excess = np.nan_to_num(surprises(part, rows[:, columns]) - usual)
+    found = []
+    for row in excess:
+        order = np.argsort(-row, kind="stable")[:_MOST]
+        found.append([columns[j] for j in order if j == order[0] or row[j] > max(1.0, _SHARE * row.max())])
+    return found
+
+
+def without_rows(fitted: Fitted, values: NDArray[np.float64], rows: NDArray[np.int64]) -> Density | None:
+    """The density of a sample (n, d) without some of its rows, so that they do not vouch for themselves."""
+    rest = np.delete(np.arange(len(values)), rows)
+    if len(rest) > _REFIT:
+        rest = np.random.default_rng(0).choice(rest, _REFIT, replace=False)
+    if len(rest) < 3 or len(fitted.field.support) < fitted.field.dim:
+        return None
+    try:
+        with torch.no_grad():
+            field = fitted.refit().fit(values[rest])
+    except DataError:  # such as a column that is constant without them
+        return None
+    return field if isinstance(field, Density) else None

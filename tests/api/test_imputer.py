@@ -1,0 +1,56 @@
+"""Gaps filled by a density: arrays, frames with categories, and scikit-learn's contract."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from discoformer import DataError, DiScoFormer, DiScoFormerImputer, SupportWarning
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::discoformer.RangeWarning")
+def test_check_estimator() -> None:
+    """Every check of scikit-learn passes, none is excused; one does not run without SCIPY_ARRAY_API."""
+    results = check_estimator(DiScoFormerImputer(), on_skip=None)
+    assert {r["check_name"] for r in results if r["status"] != "passed"} <= {"check_array_api_input"}
+
+
+def test_frames_keep_what_is_there_and_their_types() -> None:
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 300)
+    frame = pd.DataFrame(
+        {
+            "key": [f"k{j}" for j in range(300)],
+            "group": np.array(["low", "high"])[group],
+            "x": rng.normal(10.0 * group, 1.0),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 60, 300), "D"),
+        },
+        index=pd.Index(range(5, 305)),
+    )
+    whole = frame.copy()
+    frame.loc[frame.index[:10], "group"] = None
+    frame.loc[frame.index[10:20], "x"] = np.nan
+    frame.loc[frame.index[20:30], "day"] = pd.NaT
+    with pytest.warns(SupportWarning, match="left out 'key'"):
+        imputer = DiScoFormerImputer().fit(frame)
+    filled = imputer.transform(frame)
+    assert not filled.isna().any().any()
+    pd.testing.assert_frame_equal(filled[30:], whole[30:])
+    pd.testing.assert_series_equal(filled.dtypes, whole.dtypes)
+    assert (filled["group"] == whole["group"]).all()  # ten standard deviations apart
+    assert (filled["x"] - whole["x"]).abs().max() < 5
+    draws = imputer.density_.impute(frame, draws=3, random_state=0)
+    assert len(draws) == 3 and len({float(table["x"].iloc[12]) for table in draws}) == 3
+
+
+def test_models_that_take_no_gaps_say_so(model_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    x[3, 1] = np.nan
+    with pytest.raises(DataError, match="NaN at row 3, column 1"):
+        DiScoFormerImputer(model="kde-scott").fit(x)
+    filled = DiScoFormer(model=model_path).fit(x).impute(x)
+    np.testing.assert_array_equal(filled[np.isfinite(x)], x[np.isfinite(x)])
+    assert np.isfinite(filled).all()

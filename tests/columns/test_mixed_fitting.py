@@ -1,0 +1,171 @@
+"""Tables with columns of every kind and gaps, fitted and asked as a whole."""
+
+import math
+
+import pytest
+import torch
+
+from discoformer.baselines.kde import KDE
+from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.impute import impute
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
+from discoformer.core.checks import DataError
+from discoformer.core.fields import Density, as_density
+from discoformer.core.transforms import SupportWarning
+from discoformer.methods import resolve
+
+F64 = torch.float64
+FREE = (-math.inf, math.inf)
+KINDS = [
+    ColumnKind("category", levels=3),
+    CONTINUOUS,
+    ColumnKind(atoms=(0.0,)),
+    ColumnKind(step=1.0),
+    ColumnKind("circular", period=24.0),
+]
+BOUNDS = [FREE, FREE, (0.0, math.inf), (0.0, math.inf), FREE]
+
+
+def make_table(rows: int = 250, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    kind = torch.randint(0, 3, (rows,), generator=generator).to(F64)
+    x = torch.randn(rows, generator=generator, dtype=F64) + 2 * kind
+    amount = torch.randn(rows, generator=generator, dtype=F64).exp()
+    amount = torch.where(torch.rand(rows, generator=generator) < 0.3, 0.0, amount)
+    count = torch.poisson(2 + kind, generator=generator)
+    hour = (23.5 + 2 * torch.randn(rows, generator=generator, dtype=F64)).remainder(24)
+    table = torch.stack([kind, x, amount, count, hour], -1)
+    gap = torch.rand(table.shape, generator=generator) < 0.1
+    return table.masked_fill(gap & (gap.sum(-1, keepdim=True) < 5), torch.nan)
+
+
+@pytest.fixture(scope="module")
+def table() -> torch.Tensor:
+    return make_table()
+
+
+@pytest.fixture(scope="module")
+def density(table: torch.Tensor) -> Density:
+    return as_density(FitRecipe(resolve("default").method, BOUNDS, kinds=KINDS).fit(table))
+
+
+def test_without_kinds_and_gaps_nothing_changes() -> None:
+    x = torch.randn(60, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    method = resolve("default").method
+    plain, kinds = FitRecipe(method).fit(x), FitRecipe(method, kinds=[CONTINUOUS] * 2).fit(x)
+    torch.testing.assert_close(as_density(plain).log_density(x), as_density(kinds).log_density(x))
+
+
+def test_permuting_rows_changes_nothing(table: torch.Tensor, density: Density) -> None:
+    order = torch.randperm(len(table), generator=torch.Generator().manual_seed(0))
+    again = FitRecipe(resolve("default").method, BOUNDS, kinds=KINDS).fit(table[order])
+    torch.testing.assert_close(
+        as_density(again).log_density(table), density.log_density(table), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_mass_is_one_over_levels_atoms_and_line(density: Density) -> None:
+    assert float(density.marginal([0]).log_density(torch.arange(3, dtype=F64)[:, None]).exp().sum()) == (
+        pytest.approx(1)
+    )
+    line = torch.logspace(-6, 5, 40_001, dtype=F64)[:, None]
+    amount = density.marginal([2])
+    mass = float(torch.trapezoid(amount.log_density(line).exp(), line[:, 0]))
+    assert mass + float(amount.log_density(torch.zeros(1, 1, dtype=F64)).exp()) == pytest.approx(1, abs=2e-3)
+    day = torch.linspace(0, 24, 4801, dtype=F64)[:, None]
+    hour = density.marginal([4]).log_density(day)
+    assert float(torch.trapezoid(hour.exp(), day[:, 0])) == pytest.approx(1, abs=1e-3)
+    torch.testing.assert_close(hour[0], hour[-1], rtol=0, atol=1e-3)
+
+
+def test_conditional_times_marginal_is_the_joint(table: torch.Tensor, density: Density) -> None:
+    row = table[~table.isnan().any(-1)][:1]
+    for given in ([0], [2], [1, 4], [0, 2, 3]):
+        rest = [c for c in range(5) if c not in given]
+        product = density.marginal(given).log_density(row[:, given])
+        product = product + density.conditional(given, row[0, given]).log_density(row[:, rest])
+        torch.testing.assert_close(density.log_density(row), product)
+
+
+def test_a_gap_is_a_margin(table: torch.Tensor, density: Density) -> None:
+    row = table[~table.isnan().any(-1)][:1].clone()
+    row[0, [0, 2]] = torch.nan
+    torch.testing.assert_close(
+        density.log_density(row), density.marginal([1, 3, 4]).log_density(row[:, [1, 3, 4]])
+    )
+
+
+def test_the_score_is_the_gradient(table: torch.Tensor, density: Density) -> None:
+    x = table[:40].clone().requires_grad_()
+    log_density, score = density.estimate(x)
+    gradient = torch.autograd.grad(log_density.sum(), x)[0]
+    there = (~table[:40].isnan()) & (table[:40] != 0)  # not at an atom
+    there[:, 0] = False
+    torch.testing.assert_close(score[there], gradient[there], rtol=1e-6, atol=1e-6)
+    assert bool((score[:, 0] == 0).all()) and bool((score[table[:40].isnan()] == 0).all())
+
+
+def test_draws_are_of_the_kinds_of_the_table(table: torch.Tensor, density: Density) -> None:
+    draws = density.sample(4000, torch.Generator().manual_seed(0))
+    assert bool((draws[:, 3] == draws[:, 3].round()).all()) and float(draws[:, 3].min()) >= 0
+    zeros, seen = float((draws[:, 2] == 0).double().mean()), table[~table[:, 2].isnan(), 2]
+    assert zeros == pytest.approx(float((seen == 0).double().mean()), abs=0.06)
+    assert set(draws[:, 0].tolist()) == {0.0, 1.0, 2.0}
+    assert bool(((draws[:, 4] >= 0) & (draws[:, 4] < 24)).all())
+
+
+def test_every_row_can_be_left_out(table: torch.Tensor, density: Density) -> None:
+    left_out, inside = density.left_out(table), density.log_density(table)
+    assert bool(left_out.isfinite().all())
+    assert float((inside - left_out).mean()) > 0
+
+
+def test_gaps_are_filled_in_kind(table: torch.Tensor, density: Density) -> None:
+    filled = impute(density, table, KINDS)
+    there = ~table.isnan()
+    torch.testing.assert_close(filled[there], table[there])
+    assert not bool(filled.isnan().any())
+    assert set(filled[:, 0].tolist()) == {0.0, 1.0, 2.0}
+    draws = impute(density, table, KINDS, draws=3, generator=torch.Generator().manual_seed(0))
+    assert draws.shape == (3, *table.shape) and not bool(draws.isnan().any())
+    assert bool((draws[0] != draws[1]).any())
+    order = torch.randperm(len(table), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(impute(density, table[order], KINDS), filled[order])
+
+
+def test_a_table_of_categories_alone() -> None:
+    generator = torch.Generator().manual_seed(0)
+    first = torch.randint(0, 3, (300,), generator=generator)
+    noise = torch.rand(300, generator=generator) < 0.1
+    table = torch.stack([first, torch.where(noise, (first + 1) % 3, first)], -1).to(F64)
+    kinds = [ColumnKind("category", levels=3)] * 2
+    density = as_density(FitRecipe(resolve("default").method, kinds=kinds).fit(table))
+    cells = torch.cartesian_prod(torch.arange(3.0), torch.arange(3.0)).to(F64)
+    probability = density.log_density(cells).exp()
+    assert float(probability.sum()) == pytest.approx(1)
+    share = torch.stack([(table == cell).all(-1).double().mean() for cell in cells])
+    torch.testing.assert_close(probability, share, rtol=0, atol=0.05)
+    assert float(impute(density, torch.tensor([[2.0, torch.nan]], dtype=F64), kinds)[0, 1]) == 2.0
+
+
+def test_what_cannot_be_fitted_is_said() -> None:
+    x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
+    with pytest.raises(DataError, match="1 kinds for 2 column"):
+        FitRecipe(KDE(), kinds=[CONTINUOUS]).fit(x)
+    x[0, 0] = torch.nan
+    with pytest.raises(DataError, match="need a mixture network"):
+        FitRecipe(KDE()).fit(x)
+    x[1] = torch.nan
+    with pytest.warns(SupportWarning, match="dropped 1 row"):
+        FitRecipe(resolve("default").method).fit(x)
+    x = torch.stack([x[:, 0].nan_to_num(), torch.full((30,), torch.nan, dtype=F64)], -1)
+    with pytest.raises(DataError, match="column 1 has no value"):
+        FitRecipe(resolve("default").method).fit(x)
+
+
+def test_constant_columns_are_left_out_of_tables_with_gaps() -> None:
+    table = torch.cat([make_table(80)[:, :2], torch.full((80, 1), 7.0, dtype=F64)], -1)
+    with pytest.warns(SupportWarning, match="constant"):
+        field = FitRecipe(resolve("default").method, kinds=[*KINDS[:2], CONTINUOUS]).fit(table)
+    assert field.support == [0, 1]
+    torch.testing.assert_close(as_density(field).sample(5)[:, 2], torch.full((5,), 7.0, dtype=F64))
