@@ -39,7 +39,8 @@ def chance_of_being_better(gain: Tensor, weights: Tensor | None) -> Tensor:
     share = torch.full_like(gain, 1 / gain.shape[-1]) if weights is None else weights.to(gain)
     mean = (share * gain).sum(-1)
     variance = (share * (gain - mean.unsqueeze(-1)).square()).sum(-1) * share.square().sum(-1)
-    return torch.special.ndtr(mean / (variance + torch.finfo(gain.dtype).tiny).sqrt())
+    chance: Tensor = torch.special.ndtr(mean / (variance + torch.finfo(gain.dtype).tiny).sqrt())
+    return chance
 
 
 def leave_one_out_weights(left_out: Tensor, weights: Tensor | None, rounds: int = 100) -> Tensor:
