@@ -69,7 +69,7 @@ def calls() -> dict[str, Callable[[], object]]:
         from discoformer.training.config import Recipe
         from discoformer.training.loop import Trainer
 
-        core = {"kind": "mixture", "layers": 1, "width": 8, "heads": 2, "slots": 4}
+        core = {"kind": "unified", "layers": 1, "width": 8, "heads": 2, "slots": 4}
         values = {"name": "x", "core": core, "frame": "whiten", "prior": {"name": "gmm"}}
         trainer = Trainer(Recipe(**values, sizes=(32, 32), tokens=64), folder, "cpu")
         return trainer.train_step
