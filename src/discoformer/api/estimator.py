@@ -293,10 +293,19 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Choose columns, drag sliders to hold others fixed, click rows; ``selected`` and ``given`` of the
         widget say what was done.  Where rows of the fit were not kept, draws of the density stand for them.
+        Of a table with categories, counts or gaps it shows the numbers alone, fitted to complete rows.
         """
         check_is_fitted(self)
         widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
-        return widget.explore(self.field_, self._sample, [str(name) for name in self._labels], self._bounds)
+        field, sample, columns = self.field_, self._sample, list(range(self.field_.dim))
+        if self._frame is not None and sample is not None:
+            columns = self._scored
+            sample = sample[:, columns]
+            sample = sample[np.isfinite(sample).all(1)]
+            bounds = [self._bounds[j] for j in columns]
+            field = fit_sample(sample, self.model, bounds=bounds, axes=self.axes).field
+        names = [str(self._labels[j]) for j in columns]
+        return widget.explore(field, sample, names, [self._bounds[j] for j in columns])
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

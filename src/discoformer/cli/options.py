@@ -266,6 +266,7 @@ def fit_table(table: Table, model: Any, bounds: Any) -> Fitted:
 def kinds_text(table: Table) -> str:
     """What the columns of a table were taken as, where that is not plainly a number; empty if all are.
 
+    >>> import numpy as np
     >>> from discoformer.columns.schema import ColumnSchema, Schema
     >>> share = ColumnSchema("share", "bounded", "", low=0.0, high=1.0)
     >>> kinds_text(Table(np.array([[0.5]]), ("share",), schema=Schema((share,))))
