@@ -43,5 +43,5 @@ clean:
 $(INSTALLED): pyproject.toml paper/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,report,widget,cli,tables,train,bench,cluster,export,docs,dev]' -e ./paper
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,report,widget,cli,tables,train,bench,cluster,detect,export,docs,dev]' -e ./paper
 	touch $@
