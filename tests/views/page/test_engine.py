@@ -215,7 +215,6 @@ def test_distribution_functions_and_quantiles(case: tuple[Density, Tensor], fold
         close(found, wanted)
 
 
-@pytest.mark.filterwarnings("ignore:queries differ")  # of what follows from others, by rounding
 def test_draws_follow_the_law(case: tuple[Density, Tensor], folder: Path) -> None:
     """Of single columns by Kolmogorov's test, of rows by levels: those of draws are uniform."""
     field, _ = case

@@ -128,8 +128,9 @@ export class Pushforward {
   }
 
   sample(count, random) {
-    const outward = (points, transform) => transform.denormalize(points);
-    return this.transforms.reduceRight(outward, this.base.sample(count, random));
+    const outward = (draw, transform) => rows =>
+      transform.draw ? transform.draw(draw, rows) : transform.denormalize(draw(rows));
+    return this.transforms.reduceRight(outward, rows => this.base.sample(rows, random))(count);
   }
 
   /** The law of x matrix + shift; only through a frame, as in Python. */

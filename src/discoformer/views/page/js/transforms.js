@@ -221,6 +221,26 @@ export class KeptColumns {
     return out;
   }
 
+  /** Rows whose left-out columns lie within their bounds: the others are drawn again, a hundred times at most. */
+  draw(draw, count) {
+    const { kept, dropped, relation, ends } = this;
+    if (!ends) return this.denormalize(draw(count));
+    const size = kept.length;
+    const within = (points, p) =>
+      dropped.every((_, e) => {
+        const value = complete(relation, points, p, e);
+        return value >= ends.low[e] && value <= ends.high[e];
+      });
+    const found = [];
+    for (let round = 0; round < 100 && found.length < count * size; round++) {
+      const points = draw(count);
+      for (let p = 0; p < count && found.length < count * size; p++) {
+        if (within(points, p)) found.push(...points.subarray(p * size, (p + 1) * size));
+      }
+    }
+    return this.denormalize(Float64Array.from(found));
+  }
+
   outside(points, logDensity, score) {
     const { dim, ends } = this;
     const beyond = (p, c, e) => points[p * dim + c] < ends.low[e] || points[p * dim + c] > ends.high[e];
