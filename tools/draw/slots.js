@@ -11,7 +11,7 @@ const TINY_SHARE = 1e-8; // a smaller share is that of a slot without points
 /** Student-t components with all that follows from their parameters. */
 export function makeSlots(dim, logWeight, mean, scale, nu, temperature) {
   const count = logWeight.length;
-  const { root, logDet } = inverseRoots(scale, dim);
+  const { root, logDet } = inverseRoots(scale, count, dim);
   const precision = new Float64Array(scale.length);
   const [logPeak, peak, offset, power] = Array.from({ length: 4 }, () => new Float64Array(count));
   for (let m = 0; m < count; m++) {

@@ -37,7 +37,7 @@ __all__ = ["Beside", "Components", "Evidence", "SlotsSeen", "leave_one_out", "lo
 _LEAST = 1e-6  # what is left of a slot, at least, without one of its points
 _NOTHING = 1e-30  # of a slot that consists of one point
 _HOLDERS = 4  # slots that lose a point
-_CHUNK = 2**21  # numbers in an intermediate
+_CHUNK = 2**19  # numbers in an intermediate: what stays in cache is fastest
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,15 @@
 """Fewer slots: what the network keeps apart is merged where the likelihood does not pay for two, and settled.
 
 The network keeps more slots than clusters, because it must not lose one.  With many points the slots too many
-cost more than they gain: every parameter has its variance.  So two slots become one while their union costs
-less likelihood than Schwarz's criterion (BIC) charges for a slot, and a few steps of expectation-maximization
-settle what is left.  Scales keep the gate that the network chose: what it saw along the axes stays there.
+cost more than they gain: every parameter has its variance.  Two slots become one while that loses less log
+likelihood than their parameters are worth, 1.5 for each (AIC3 of Bozdogan, made for numbers of components):
+
+1. Without a look at the sample, slots are merged to half of them, a quarter, ... one, cheapest first.  A few
+   steps of expectation-maximization and the criterion say which of these is best.
+2. From the one above it, pairs are merged whose union loses less than it saves; what it loses is asked of the
+   sample, for neighbours fill in for each other.
+3. Expectation-maximization settles what is left.  Scales keep the gate that the network chose: what it saw
+   along the axes stays there.
 
 Only likelihoods and moments decide, so equivariance is kept.  Whether to believe the mixture as it came or
 the merged one is left to the likelihood of rows that are left out (`models.mixture.unified_network`).
@@ -12,6 +18,7 @@ the merged one is left to the likelihood of rows that are left out (`models.mixt
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -19,19 +26,23 @@ from torch import Tensor
 
 from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.leave_one_out import Evidence
-from discoformer.models.mixture.sample import Sample
-from discoformer.models.mixture.slots import Moments, make_slots, moments_of
+from discoformer.models.mixture.lift import lift, weight_and_log
+from discoformer.models.mixture.sample import InMemory, Sample
+from discoformer.models.mixture.slots import Moments, Slots, make_slots, moments_of
 from discoformer.models.mixture.student import StudentMixture
 
 __all__ = ["merge", "settle"]
 
+_PRICE = 1.5  # log likelihood that a parameter must gain
 _DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
 _NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
 _TIED = 1e-10  # difference of costs that rounding can make
-_STEPS = 20  # of expectation-maximization, at most
+_NEAR = 3  # neighbours that a slot may merge with
+_TRIED, _BETWEEN, _STEPS = 3, 4, 20  # steps: of what is tried, between merges, and at the end, at most
+_CHUNK = 2**21  # numbers in an intermediate
 
 
 class _Group(NamedTuple):
@@ -48,62 +59,98 @@ class _Group(NamedTuple):
         gate = torch.ones_like(mixture.nu) if mixture.evidence is None else mixture.evidence.whole
         return cls(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, gate)
 
+    @property
+    def there(self) -> Tensor:
+        """Which slots are there (B, M)."""
+        return self.log_weight > _DEAD / 2
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> _Group:
+        return _Group(*map(function, self))
+
     def at(self, *index: Tensor) -> _Group:
-        return _Group(*(tensor[index] for tensor in self))
+        return self.map(lambda tensor: tensor[index])
 
-    def each(self, axis: int) -> _Group:
-        return _Group(*(tensor.unsqueeze(axis) for tensor in self))
+    def padded(self, count: int) -> _Group:
+        """The same with slots that are not there, ``count`` in all."""
+        more = count - self.nu.shape[-1]
+        extra = self.map(lambda tensor: tensor[:, :1].expand(-1, more, *tensor.shape[2:]))
+        extra = extra._replace(log_weight=torch.full_like(extra.log_weight, _DEAD))
+        return _Group(*(torch.cat(both, 1) for both in zip(self, extra, strict=True)))
+
+    def compact(self) -> _Group:
+        """Without the slots that are there in no sample; others may have no weight."""
+        there = self.there
+        order = there.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
+        order = order[:, : int(there.sum(-1).amax())]
+        return self.at(torch.arange(len(order), device=order.device).unsqueeze(-1), order)
+
+    def free(self) -> Tensor:
+        """Parameters of every slot (B, M): weight, mean, and what is free of its covariance."""
+        dim = self.mean.shape[-1]
+        return 1 + 2 * dim + self.gate * (dim * (dim - 1) / 2)
+
+    def keys(self) -> Slots:
+        log_weight = self.log_weight.masked_fill(~self.there, _NEVER)
+        return make_slots(log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
 
 
-def merge(sample: Sample, mixture: StudentMixture, axes: Axes | None) -> StudentMixture:
+def merge(sample: InMemory, mixture: StudentMixture, axes: Axes | None) -> StudentMixture:
     """A mixture (B) of a sample, from the network, with fewer slots, and with what they rest on.
 
     Slots that are merged away in some samples of the batch but not in all have no weight there.
     """
-    slots = _merge_cheap(_Group.of(mixture), sample.total)
-    living = (slots.log_weight > _DEAD / 2).any(0)
-    return _settle(sample, _Group(*(tensor[:, living] for tensor in slots)), axes, _STEPS)
+    slots = _best_of_halves(sample, _Group.of(mixture), axes)
+    slots = _merge_while_it_pays(sample, slots, axes)
+    return _rest_on(sample, _climb(sample, slots, axes, _STEPS), axes)
 
 
 def settle(sample: Sample, mixture: StudentMixture, axes: Axes | None, steps: int) -> StudentMixture:
     """A merged mixture after some steps over a larger sample."""
-    return _settle(sample, _Group.of(mixture), axes, steps)
+    return _rest_on(sample, _climb(sample, _Group.of(mixture), axes, steps), axes)
 
 
-def _settle(sample: Sample, slots: _Group, axes: Axes | None, steps: int) -> StudentMixture:
+def _rest_on(sample: Sample, slots: _Group, axes: Axes | None) -> StudentMixture:
+    """The mixture with what its scales rest on."""
+    moments = _look(sample, slots)
+    count = moments.share * sample.total
+    one, none = torch.ones_like(count), torch.zeros_like(count)
+    evidence = Evidence(
+        one * _PSEUDO, one, slots.gate, 1 - slots.gate, none, count, count * moments.tail, axes
+    )
+    return StudentMixture(slots.log_weight, slots.mean, slots.scale, slots.nu, evidence)
+
+
+def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int) -> _Group:
     """Expectation-maximization while it gains, at most so many steps."""
     before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
     climbing = torch.ones_like(before, dtype=torch.bool)
     for _ in range(steps):
         moments = _look(sample, slots)
-        log_likelihood = slots.mean.shape[-1] * (moments.share * moments.log_mixture).sum(-1)
-        log_likelihood = log_likelihood * sample.total[:, 0]
+        log_likelihood = _log_likelihood(moments, sample.total)
         stepped = _step(moments, slots, sample.total, axes)
-        keep = climbing.view(-1, 1)
-        slots = _Group(*(_choose(keep, new, old) for new, old in zip(stepped, slots, strict=True)))
+        slots = _chosen(climbing, stepped, slots)
         climbing = climbing & (log_likelihood - before >= _NOTHING)
         before = log_likelihood
         if not bool(climbing.any()):
             break
-    moments = _look(sample, slots)
-    count = moments.share * sample.total
-    one, pseudo = torch.ones_like(count), torch.full_like(count, _PSEUDO)
-    evidence = Evidence(
-        pseudo, one, slots.gate, 1 - slots.gate, torch.zeros_like(count), count, count * moments.tail, axes
-    )
-    return StudentMixture(slots.log_weight, slots.mean, slots.scale, slots.nu, evidence)
+    return slots
 
 
-def _choose(condition: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """Per sample (B, 1) the new tensor (B, M, ...) or the old one."""
-    return torch.where(condition.view(-1, *[1] * (new.ndim - 1)), new, old)
+def _chosen(condition: Tensor, new: _Group, old: _Group) -> _Group:
+    """Per sample (B,) the new slots or the old ones."""
+    pairs = zip(new, old, strict=True)
+    return _Group(*(torch.where(condition.view(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
 
 
 def _look(sample: Sample, slots: _Group) -> Moments:
     """What the slots see of the points; those that are not there see nothing."""
-    log_weight = slots.log_weight.masked_fill(slots.log_weight < _DEAD / 2, _NEVER)
-    keys = make_slots(log_weight, slots.mean, slots.scale, slots.nu, torch.ones_like(slots.nu))
+    keys = slots.keys()
     return moments_of(sample.statistics(keys._replace(brief=True)), keys)
+
+
+def _log_likelihood(moments: Moments, total: Tensor) -> Tensor:
+    """Of all points (B,)."""
+    return total[:, 0] * moments.mean.shape[-1] * (moments.share * moments.log_mixture).sum(-1)
 
 
 def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None) -> _Group:
@@ -120,54 +167,144 @@ def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None) -> 
     return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale)
 
 
-def _merge_cheap(slots: _Group, total: Tensor) -> _Group:
-    """Merge while a union costs less than a slot, without a look at the sample.
+def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None) -> _Group:
+    """Of all slots, half of them, a quarter, ...: the one above that which the criterion likes best."""
+    levels, values = [slots], []
+    for level in _halves(slots):
+        level = _climb(sample, level, axes, _TRIED)
+        gained = _log_likelihood(_look(sample, level), sample.total)
+        values.append(gained - _PRICE * (level.free() * level.there).sum(-1))
+        levels.append(level)
+    if not values:
+        return slots
+    best = torch.stack(values, -1).detach().argmax(-1)  # (B,), counted from the first half: one above it
+    count = max(levels[k].nu.shape[-1] for k in set(best.tolist()))
+    row = torch.arange(len(best), device=best.device)
+    above = [level.padded(count) for level in levels if level.nu.shape[-1] <= count]
+    chosen = best - (len(levels) - len(above))
+    return _Group(*(torch.stack(tensors)[chosen, row] for tensors in zip(*above, strict=True)))
 
-    Slots that are each other's cheapest partners merge at the same time.
-    """
-    known = _Group(*(tensor.detach() for tensor in slots))  # what decides has no derivative
-    costs = _union_costs(known.each(2), known.each(1))
-    costs.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
-    number = torch.arange(costs.shape[-1], device=costs.device)
-    while True:
-        least = costs.amin(-1)
-        tied = costs <= (least + _TIED * (1 + least.abs())).unsqueeze(-1)
-        partner = tied.to(torch.uint8).argmax(-1)  # the first of those that rounding alone sets apart
-        price = _price(known, total)
-        mutual = (partner.gather(-1, partner) == number) & (number < partner) & (least < price)
+
+def _halves(slots: _Group) -> list[_Group]:
+    """The slots merged to half of them, a quarter, ... one, without a look at the sample."""
+    costs, found = _all_union_costs(slots.map(Tensor.detach)), []
+    target = slots.nu.shape[-1] // 2
+    while target:
+        while True:
+            excess = slots.there.sum(-1, keepdim=True) - target
+            mutual, partner = _mutual(costs)
+            # Of those that may merge at the same time, the cheapest, and no more than are too many.
+            rank = torch.where(mutual, costs.amin(-1), torch.inf).argsort(dim=-1, stable=True).argsort(-1)
+            rows, a = (mutual & (rank < excess)).nonzero(as_tuple=True)
+            if len(rows) == 0:
+                break
+            slots = _unite(slots, rows, a, partner[rows, a])
+            costs = _costs_after(costs, slots.map(Tensor.detach), rows, a, partner[rows, a])
+        found.append(slots.compact())
+        target //= 2
+    return found
+
+
+def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None) -> _Group:
+    """Merge pairs whose union loses less log likelihood of the sample than it saves, with steps between."""
+    while slots.nu.shape[-1] > 1:
+        mutual, partner = _mutual(_losses(sample, slots.map(Tensor.detach)))
         rows, a = mutual.nonzero(as_tuple=True)
         if len(rows) == 0:
-            return slots
-        b = partner[rows, a]
-        slots = _unite(slots, rows, a, b)
-        known = _Group(*(tensor.detach() for tensor in slots))
-        new = _union_costs(known.at(rows.unsqueeze(1), a.unsqueeze(1)), known.at(rows))
-        costs[rows, a], costs[rows, :, a] = new, new
-        costs[rows, b], costs[rows, :, b] = torch.inf, torch.inf
-        costs[rows, a, a] = torch.inf
+            break
+        slots = _unite(slots, rows, a, partner[rows, a]).compact()
+        merging = mutual.any(-1)  # the other samples of the batch are done
+        slots = _chosen(merging, _climb(sample, slots, axes, _BETWEEN), slots)
+    return slots
 
 
-def _price(slots: _Group, total: Tensor) -> Tensor:
-    """What a slot's parameters cost (B, M), as mean log likelihood, doubled: weight, mean, and what is free
-    of its covariance.
+def _losses(sample: InMemory, slots: _Group) -> Tensor:
+    """What unions of neighbours cost (B, M, M): log likelihood less what they save; infinite if that is much.
+
+    The sample's log likelihood changes by sum_i log(1 + (u - a - b)(x_i) / p(x_i)) if slots a and b of the
+    mixture p become u, and nothing else moves.
     """
-    dim = slots.mean.shape[-1]
-    free = 1 + dim + dim + slots.gate * (dim * (dim - 1) / 2)
-    return 0.5 * free * total.log() / total
+    batch, count = slots.nu.shape
+    costs = _all_union_costs(slots)
+    rounded = torch.where(costs.isfinite(), costs, 0.0)
+    rounded = (
+        rounded / (_TIED * (1 + rounded.abs().amax((-2, -1), keepdim=True)))
+    ).round()  # ties go by the order of the slots
+    order = torch.where(costs.isfinite(), rounded, torch.inf).argsort(dim=-1, stable=True)
+    second = order[..., : min(_NEAR, count - 1)].flatten(1)  # (B, P)
+    first = torch.arange(count, device=second.device).repeat_interleave(second.shape[-1] // count)
+    first = first.expand_as(second)
+    row = torch.arange(batch, device=second.device).unsqueeze(-1)
+    union = _union_of(slots.at(row, first), slots.at(row, second))
+    keys, union_keys = slots.keys().keys, union.keys().keys
+
+    change = torch.zeros_like(union.nu)
+    size, share = sample.points.shape[1], sample.weights
+    rows = max(1, _CHUNK // (batch * (count + 3 * second.shape[-1])))
+    for start in range(0, size, rows):
+        lifted = lift(sample.points[:, start : start + rows].detach())
+        terms, joined = (
+            offset - power * weight_and_log(theta, lifted)[1] for theta, offset, power in (keys, union_keys)
+        )
+        log_density = terms.logsumexp(-2, keepdim=True)
+        held = (terms - log_density).exp()
+        ratio = (joined - log_density).exp() - held[row, first] - held[row, second]
+        gained = torch.log1p(ratio.clamp_min(-1 + 1e-12))
+        part = 1 / size if share is None else share[:, start : start + rows].unsqueeze(-2)
+        change = change + (gained * part).sum(-1)
+    price = _PRICE * (slots.free()[row, first] + slots.free()[row, second] - union.free())
+    cost = -sample.total * change - price
+    cost = cost.masked_fill((cost >= 0) | ~costs[row, first, second].isfinite(), torch.inf)
+    found = torch.full_like(costs, torch.inf)
+    found[row, first, second] = cost
+    return torch.minimum(found, found.mT)
+
+
+def _mutual(costs: Tensor) -> tuple[Tensor, Tensor]:
+    """Which slots are the first of two that are each other's cheapest partners, and all partners: (B, M)."""
+    least = costs.amin(-1)
+    tied = costs <= (least + _TIED * (1 + least.abs())).unsqueeze(-1)
+    partner = tied.to(torch.uint8).argmax(-1)  # the first of those that rounding alone sets apart
+    number = torch.arange(costs.shape[-1], device=costs.device)
+    return (partner.gather(-1, partner) == number) & (number < partner) & least.isfinite(), partner
 
 
 def _unite(slots: _Group, rows: Tensor, a: Tensor, b: Tensor) -> _Group:
     """In some rows of the batch, replace slots a and b by their union, at the place of a."""
-    first, second = slots.at(rows, a), slots.at(rows, b)
-    share, scale = _union(first, second)
-    result = _Group(*(tensor.clone() for tensor in slots))
-    result.log_weight[rows, a] = torch.logaddexp(first.log_weight, second.log_weight)
-    result.mean[rows, a] = torch.lerp(second.mean, first.mean, share.unsqueeze(-1))
-    result.scale[rows, a] = scale
-    result.nu[rows, a] = 1 / (share / first.nu + (1 - share) / second.nu)
-    result.gate[rows, a] = torch.lerp(second.gate, first.gate, share)
+    union = _union_of(slots.at(rows, a), slots.at(rows, b))
+    result = slots.map(Tensor.clone)
+    for tensor, new in zip(result, union, strict=True):
+        tensor[rows, a] = new
     result.log_weight[rows, b] = _DEAD
     return result
+
+
+def _union_of(first: _Group, second: _Group) -> _Group:
+    """One slot (...) with the moments of two."""
+    share, scale = _union(first, second)
+    return _Group(
+        torch.logaddexp(first.log_weight, second.log_weight),
+        torch.lerp(second.mean, first.mean, share.unsqueeze(-1)),
+        scale,
+        1 / (share / first.nu + (1 - share) / second.nu),
+        torch.lerp(second.gate, first.gate, share),
+    )
+
+
+def _all_union_costs(slots: _Group) -> Tensor:
+    """`_union_costs` of all pairs of slots (B, M, M); infinite on the diagonal."""
+    costs = _union_costs(slots.map(lambda t: t.unsqueeze(2)), slots.map(lambda t: t.unsqueeze(1)))
+    costs.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+    return costs
+
+
+def _costs_after(costs: Tensor, slots: _Group, rows: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The costs of all pairs when in some rows of the batch b has gone into a."""
+    new = _union_costs(slots.at(rows.unsqueeze(1), a.unsqueeze(1)), slots.at(rows))
+    costs[rows, a], costs[rows, :, a] = new, new
+    costs[rows, b], costs[rows, :, b] = torch.inf, torch.inf
+    costs[rows, a, a] = torch.inf
+    return costs
 
 
 def _union_costs(first: _Group, second: _Group) -> Tensor:
@@ -178,8 +315,7 @@ def _union_costs(first: _Group, second: _Group) -> Tensor:
     one, other = first.log_weight.exp(), second.log_weight.exp()
     costs = (one + other) * _log_det(_union(first, second)[1])
     costs = costs - one * _log_det(first.scale) - other * _log_det(second.scale)
-    there = (first.log_weight > _DEAD / 2) & (second.log_weight > _DEAD / 2)
-    return costs.masked_fill(~there, torch.inf)
+    return costs.masked_fill(~(first.there & second.there), torch.inf)
 
 
 def _union(first: _Group, second: _Group) -> tuple[Tensor, Tensor]:

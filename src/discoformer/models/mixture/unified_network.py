@@ -82,10 +82,10 @@ class UnifiedNetwork(Network, StreamingMethod):
         axes = None if axes is None else axes.flat()
         mixture: StudentMixture = self.core.digest(sample, axes=axes, evidence=True)
         few = sample.few()
+        assert isinstance(few, InMemory)
         merged = merge(few, mixture, axes)
         if few is not sample:
             merged = settle(sample, merged, axes, SETTLE)
-        assert isinstance(few, InMemory)
         left_out = [part.left_out(few.points, few.weights) for part in (mixture, merged)]
         return blend((mixture, merged), left_out, few.weights)
 
