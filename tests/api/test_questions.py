@@ -50,7 +50,7 @@ def test_columns_without_a_density_have_no_reasons() -> None:
 
 
 def test_levels_hold_their_share(est: DiScoFormer) -> None:
-    level = est.level(est.sample(4000, random_state=1))
+    level = est.level(est.sample(16_000, random_state=1))
     assert stats.kstest(level, "uniform").statistic < 0.03
     assert est.level(FRAME[:1] + 100.0)[0] == 0.0
 

@@ -9,8 +9,10 @@ from discoformer.baselines.kde import KDE
 from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.impute import impute
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
+from discoformer.columns.split import SplitColumns
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, as_density
+from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import SupportWarning
 from discoformer.methods import resolve
 
@@ -76,6 +78,49 @@ def test_mass_is_one_over_levels_atoms_and_line(density: Density) -> None:
     hour = density.marginal([4]).log_density(day)
     assert float(torch.trapezoid(hour.exp(), day[:, 0])) == pytest.approx(1, abs=1e-3)
     torch.testing.assert_close(hour[0], hour[-1], rtol=0, atol=1e-3)
+
+
+def test_the_distribution_function_is_the_integral_of_the_density(density: Density) -> None:
+    """Of an amount with an atom at zero, and of an hour, from where its circle was cut."""
+    power = torch.linspace(-25, 7, 40_001, dtype=F64)  # in logarithms: the density may grow towards zero
+    line, amount = power.exp()[:, None], density.marginal([2])
+    zero = float(amount.log_density(torch.zeros(1, 1, dtype=F64)).exp())
+    below = zero + torch.cumulative_trapezoid(amount.log_density(line).exp() * line[:, 0], power)
+    torch.testing.assert_close(amount.cdf(line[1:]), below, rtol=0, atol=1e-5)
+    assert float(amount.cdf(torch.zeros(1, 1, dtype=F64))) == pytest.approx(zero, abs=1e-9)
+    assert float(amount.cdf(torch.full((1, 1), -1e-9, dtype=F64))) == 0
+    assert isinstance(density, Pushforward) and isinstance(density.transforms[0], SplitColumns)
+    cut = density.transforms[0].columns[4].cut
+    day = torch.linspace(cut, cut + 23.999, 4801, dtype=F64)
+    hour = density.marginal([4])
+    below = torch.cumulative_trapezoid(hour.log_density(day[:, None].remainder(24)).exp(), day)
+    torch.testing.assert_close(hour.cdf(day[1:, None].remainder(24)), below, rtol=0, atol=1e-3)
+
+
+def test_quantiles_are_where_the_distribution_function_passes(table: torch.Tensor, density: Density) -> None:
+    """One at a time and in a batch; an atom holds all the shares of its mass."""
+    others = [0, 1, 3, 4]
+    shares = torch.tensor([1e-6, 0.1, 0.4, 0.5, 0.9], dtype=F64)
+    batch = density.conditional(others, table[:6, others]).quantile(shares.expand(6, -1))
+    for row, found in zip(table[:6], batch, strict=True):
+        amount = density.conditional(others, row[others])
+        torch.testing.assert_close(amount.quantile(shares), found, rtol=1e-6, atol=1e-6)
+        zero, upto = float(amount.cdf(torch.zeros(1, 1, dtype=F64))), amount.cdf(found)
+        for share, x, below in zip(shares, found[:, 0], upto, strict=True):
+            assert (float(x) == 0) == (float(share) <= zero)
+            assert float(below) == pytest.approx(max(float(share), zero), abs=1e-9)
+
+
+def test_a_column_of_nothing_but_atoms_has_quantiles() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(200, generator=generator, dtype=F64)
+    size = torch.where(x > 0.5, 5.0, 0.0).to(F64)
+    kinds = [CONTINUOUS, ColumnKind(atoms=(5.0, 0.0))]
+    density = as_density(FitRecipe(resolve("default").method, kinds=kinds).fit(torch.stack([x, size], -1)))
+    law = density.marginal([1])
+    small = float(law.cdf(torch.zeros(1, 1, dtype=F64)))
+    assert small == pytest.approx(float((size == 0).double().mean()), abs=0.02)
+    assert law.quantile([0.9 * small, small + 1e-3, 0.999]).flatten().tolist() == [0.0, 5.0, 5.0]
 
 
 def test_conditional_times_marginal_is_the_joint(table: torch.Tensor, density: Density) -> None:
@@ -169,3 +214,38 @@ def test_constant_columns_are_left_out_of_tables_with_gaps() -> None:
         field = FitRecipe(resolve("default").method, kinds=[*KINDS[:2], CONTINUOUS]).fit(table)
     assert field.support == [0, 1]
     torch.testing.assert_close(as_density(field).sample(5)[:, 2], torch.full((5,), 7.0, dtype=F64))
+
+
+@pytest.mark.parametrize("column", [2, 3, 4])
+def test_distribution_functions_of_every_kind_are_those_of_draws(density: Density, column: int) -> None:
+    """Atoms and bins rise by their mass, circles begin where they are cut; quantiles turn it around."""
+    margin = density.marginal([column])
+    draws = margin.sample(20_000, torch.Generator().manual_seed(1))
+    points = draws[:60].unique(dim=0)
+    if KINDS[column].period:
+        share = margin.cdf(points)
+        back = margin.quantile(share.clamp(1e-9, 1 - 1e-9))
+        torch.testing.assert_close(back, points, atol=1e-6, rtol=0)
+        return
+    below = (draws <= points.T).double().mean(0)
+    torch.testing.assert_close(margin.cdf(points), below, atol=0.015, rtol=0)
+    shares = torch.linspace(0.01, 0.99, 99, dtype=F64)
+    found = margin.quantile(shares)
+    assert bool((margin.cdf(found) >= shares - 1e-9).all())  # the least value with such a share below it
+    step = KINDS[column].step or 1e-6
+    assert bool((margin.cdf(found - step) <= shares + 1e-9).all())
+
+
+def test_quantiles_given_other_columns_come_in_batches(table: torch.Tensor, density: Density) -> None:
+    rows = table[:5, [0, 1, 3, 4]]
+    law = density.conditional([0, 1, 3, 4], rows)
+    found = law.quantile(torch.tensor([0.05, 0.5, 0.95], dtype=F64).expand(5, -1))
+    assert found.shape == (5, 3, 1)
+    for row, own in zip(rows, found, strict=True):
+        alone = density.conditional([0, 1, 3, 4], row).quantile([0.05, 0.5, 0.95])
+        torch.testing.assert_close(alone, own, atol=1e-6, rtol=1e-6)
+
+
+def test_the_labels_of_a_category_have_no_order(density: Density) -> None:
+    with pytest.raises(DataError, match="no order"):
+        density.marginal([0]).quantile([0.5])

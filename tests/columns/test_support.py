@@ -1,5 +1,6 @@
 """Columns without a density of their own: named, left out, and put back into what is drawn."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from helpers import fit_quietly
 
 from discoformer import KDE, DiScoFormer, SupportWarning
 from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.support import divide
 from discoformer.core.checks import DataError
 
 RNG = np.random.default_rng(0)
@@ -85,3 +87,17 @@ def test_batches_share_their_support() -> None:
     assert field.support == [0]
     with pytest.warns(SupportWarning, match="queries differ"):  # in the samples where it was no constant
         assert field.estimate(batch).score.shape == (3, 20, 2)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-10, 1e-8, 1e-6, 1e-2])
+def test_a_batch_leaves_out_what_its_samples_leave_out_alone(noise: float) -> None:
+    a, b, c = torch.from_numpy(RNG.normal(size=(3, 60)))
+    fine = torch.from_numpy(RNG.normal(size=(60, 3)))
+    nearly = torch.stack([a, b, a - 2 * b + noise * c], -1)
+    weights = torch.rand(2, 60, dtype=torch.float64) + 0.1
+    for share in (None, weights / weights.sum(-1, keepdim=True)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SupportWarning)
+            alone = divide(nearly, None if share is None else share[1]).kept
+            assert divide(torch.stack([fine, nearly]), share).kept == alone
+    assert alone == ([0, 1] if noise < 1e-7 else [0, 1, 2])

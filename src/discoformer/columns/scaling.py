@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,16 +30,18 @@ class Scaling(ColumnMap):
         return -self.scale.log().expand_as(x), torch.zeros_like(x)
 
 
-def fit_scaling(points: Tensor, weights: Tensor | None, numbers: int) -> ColumnMaps:
+def fit_scaling(points: Tensor, weights: Tensor | None, periods: Sequence[float]) -> ColumnMaps:
     """Maps of the first columns of points (n, d), NaN where there is a gap, to mean zero and variance one.
 
-    >>> maps = fit_scaling(torch.tensor([[1.0], [torch.nan], [3.0]], dtype=torch.float64), None, 1)
+    A column with a period is a circle, which goes on beginning at zero.
+
+    >>> maps = fit_scaling(torch.tensor([[1.0], [torch.nan], [3.0]], dtype=torch.float64), None, [0.0])
     >>> maps.normalize(torch.tensor([[2.0], [4.0]], dtype=torch.float64)).tolist()
     [[0.0], [2.0]]
     """
     free = torch.tensor(torch.inf, dtype=points.dtype, device=points.device)
     maps: dict[int, ColumnMap] = {}
-    for j in range(numbers):
+    for j, period in enumerate(periods):
         there = ~points[:, j].isnan()
         x = points[there, j]
         share = torch.full_like(x, 1 / len(x)) if weights is None else weights[there] / weights[there].sum()
@@ -47,5 +50,6 @@ def fit_scaling(points: Tensor, weights: Tensor | None, numbers: int) -> ColumnM
         unit = (x - middle) / width
         mean = (share * unit).sum()
         spread = (share * (unit - mean).square()).sum().sqrt()
-        maps[j] = Scaling(-free, free, middle + width * mean, width * spread)
+        center = torch.zeros_like(mean) if period else middle + width * mean
+        maps[j] = Scaling(-free, free, center, width * spread)
     return ColumnMaps(maps, points.shape[-1])

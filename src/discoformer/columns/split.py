@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.core.checks import DataError, column_names
-from discoformer.core.fields import Estimate
+from discoformer.core.fields import Density, Estimate
+from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import At, Transform
 
-__all__ = ["SplitColumns", "SplitKind", "fit_split"]
+__all__ = ["SplitColumns", "SplitKind", "fit_split", "kinds_of"]
+
+
+_LEAST = 1e-12  # shares this close to 0 and 1 are those of the ends
+_ON_GRID = 1e-6  # rounding, in steps of a lattice
 
 
 class SplitKind(NamedTuple):
@@ -100,6 +105,33 @@ class SplitColumns(Transform):
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         return Estimate(inside.log_density, self.score_outside(at, inside.score))
 
+    def cdf(self, inside: Density, points: Tensor) -> Tensor:
+        """Of one column: it rises by the mass of every atom, and of a lattice by that of every bin."""
+        law = _Law.of(self.columns[0], inside)
+        x = points.squeeze(-1)
+        below = law.below(x, self.columns[0])
+        return (law.mass.unsqueeze(-2) * (law.atoms <= x.unsqueeze(-1))).sum(-1) + law.rest * below
+
+    def quantile(self, inside: Density, shares: Any) -> Tensor:
+        """Of one column: the least value with such a share at or below it.
+
+        With k atoms below, the continuous part has to make up for the others: the answer is the least of
+        what this gives for k = 0, 1, ..., none below the last atom that it counts.
+        """
+        column, law = self.columns[0], _Law.of(self.columns[0], inside)
+        share = torch.as_tensor(shares, dtype=torch.float64).unsqueeze(-1)  # (..., m, 1)
+        if not len(law.atoms) and law.numbers is not None:
+            return self.denormalize(law.numbers.quantile(shares))
+        before = torch.cat([torch.zeros_like(law.mass[..., :1]), law.mass.cumsum(-1)], -1)  # (..., k + 1)
+        wanted = (share - before.unsqueeze(-2)) / law.rest.unsqueeze(-1).clamp_min(_LEAST)  # (..., m, k + 1)
+        found = torch.where(wanted <= 0, -torch.inf, torch.inf)
+        if law.numbers is not None:
+            inner = wanted.clamp(_LEAST, 1 - _LEAST)
+            value = _back(column, law.numbers.quantile(inner.flatten(-2)).squeeze(-1), None)
+            found = torch.where((wanted > 0) & (wanted < 1), value.reshape(wanted.shape), found)
+        least = torch.cat([law.atoms.new_full((1,), -torch.inf), law.atoms])
+        return torch.maximum(found, least).amin(-1, keepdim=True)
+
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
         chosen = tuple(self.columns[c] for c in columns)
         numbers = [self.numbers.index(c) for c in columns if self.columns[c].numbers]
@@ -162,6 +194,54 @@ def fit_split(
     split = SplitColumns(tuple(columns), None if names is None else tuple(names))
     split.check_codes(points)
     return split
+
+
+def kinds_of(density: Density) -> list[ColumnKind]:
+    """The kind of every column of a density: continuous, unless it was fitted to another kind."""
+    first = density.transforms[0] if isinstance(density, Pushforward) else None
+    if isinstance(first, SplitColumns):
+        return [column.kind for column in first.columns]
+    return [CONTINUOUS] * density.dim
+
+
+class _Law(NamedTuple):
+    """The law of one column: atoms (k,), sorted, their mass (..., k), and the law of the rest of the mass.
+
+    ``rest`` (..., 1) is that mass.
+    """
+
+    atoms: Tensor
+    mass: Tensor
+    rest: Tensor
+    numbers: Density | None
+
+    @classmethod
+    def of(cls, column: SplitKind, inside: Density) -> _Law:
+        if column.kind.kind == "category":
+            raise DataError("the levels of a category have no order: ask for the shares of its labels")
+        count = len(column.kind.atoms)
+        if not count:
+            one = torch.ones(1, dtype=torch.float64)
+            return cls(one[:0], one[:0], one, inside)
+        atoms, order = torch.tensor(column.kind.atoms, dtype=torch.float64).sort()
+        codes = torch.arange(column.levels, dtype=torch.float64).unsqueeze(-1)
+        law = inside if not column.numbers else inside.marginal([1])
+        share = law._estimate(codes).log_density.exp()
+        if not column.numbers:
+            return cls(atoms, share[..., order], torch.zeros_like(share[..., :1]), None)
+        numbers = inside.conditional([1], torch.tensor([float(count)], dtype=torch.float64))
+        return cls(atoms, share[..., order], share[..., count:], numbers)
+
+    def below(self, x: Tensor, column: SplitKind) -> Tensor:
+        """Share (..., m) of the rest that is not above x (..., m); of a lattice, of whole bins."""
+        if self.numbers is None:
+            return torch.zeros_like(x)
+        kind = column.kind
+        if kind.step:
+            x = kind.origin + kind.step * (((x - kind.origin) / kind.step + _ON_GRID).floor() + 0.5)
+        if kind.period:
+            x = (x - column.cut).remainder(kind.period)
+        return self.numbers.cdf(x.unsqueeze(-1))
 
 
 def _emptiest(x: Tensor, kind: ColumnKind) -> float:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, column_names, largest
-from discoformer.core.frames import dependent_columns
+from discoformer.core.frames import constant_columns, dependent_columns
 from discoformer.core.transforms import OFF_SUPPORT, KeptColumns, Relation, SupportWarning
 from discoformer.scale.survey import Survey
 
@@ -126,22 +126,30 @@ def _warn(constant: Sequence[int], collinear: Sequence[int], names: Sequence[str
 
 
 def _dropped_columns(context: Tensor, weights: Tensor | None) -> tuple[list[int], list[int]]:
-    """Constant and collinear columns of a sample (..., n, d): those of any sample of the batch."""
+    """Constant and collinear columns of a sample (..., n, d): those of any sample of the batch.
+
+    The columns before a column leave at least the least eigenvalue of all correlations of its variance.  So
+    only samples where that is small are looked at one by one.
+    """
     rows, dim = context.shape[-2:]
     points = context.reshape(-1, rows, dim)
-    shares = [None] * len(points) if weights is None else weights.reshape(-1, rows).unbind(0)
-    constant: set[int] = set()
+    shares = None if weights is None else weights.expand(context.shape[:-1]).reshape(-1, rows)
+    found = constant_columns(points, shares).any(0).tolist()
+    constant = [j for j in range(dim) if found[j]]
+    kept = [j for j in range(dim) if not found[j]]
+    if not rows > len(kept) > 1:
+        return constant, []
+    points, eps = points[..., kept].to(torch.float64), torch.finfo(context.dtype).eps
+    shares = None if shares is None else shares.to(torch.float64)
+    correlation = _correlation(points, shares)
+    limit, tolerance = _tolerated(len(kept), eps)
+    eigenvalues = torch.linalg.eigvalsh(correlation)
+    fine = (eigenvalues[:, 0] > 4 * tolerance**2) & (eigenvalues[:, 0] > 2 * limit * eigenvalues[:, -1])
     dependent: set[int] = set()
-    for sample, share in zip(points, shares, strict=True):
-        constant.update(j for j in range(dim) if dependent_columns(sample[:, [j]], share))
-    kept = [j for j in range(dim) if j not in constant]
-    if rows > len(kept) > 1:
-        for sample, share in zip(points, shares, strict=True):
-            part, mass = sample[:, kept].to(torch.float64), None if share is None else share.to(torch.float64)
-            find = partial(dependent_columns, part, mass)
-            found = _collinear(_correlation(part, mass), find, torch.finfo(sample.dtype).eps)
-            dependent.update(kept[j] for j in found)
-    return sorted(constant), sorted(dependent)
+    for k in (~fine).nonzero().flatten().tolist():
+        find = partial(dependent_columns, points[k], None if shares is None else shares[k])
+        dependent.update(kept[j] for j in _collinear(correlation[k], find, eps))
+    return constant, sorted(dependent)
 
 
 def dropped_by_survey(survey: Survey) -> tuple[list[int], list[int]]:
@@ -177,8 +185,7 @@ def _collinear(correlation: Tensor, find: Callable[..., list[int]], eps: float) 
     correlation matrix, and above the rounding error ``eps`` of the data itself.
     """
     dim = len(correlation)
-    limit = 10 * dim * torch.finfo(torch.float64).eps  # what `Whiten` asks for
-    tolerance = max(2 * limit**0.5, 100 * eps)
+    limit, tolerance = _tolerated(dim, eps)
     dropped: list[int] = []
     while tolerance < 1:
         dropped = find(tolerance=tolerance)
@@ -188,6 +195,12 @@ def _collinear(correlation: Tensor, find: Callable[..., list[int]], eps: float) 
             break
         tolerance *= 4
     return dropped
+
+
+def _tolerated(dim: int, eps: float) -> tuple[float, float]:
+    """The ratio of eigenvalues that `Whiten` asks for, and the residual that a column needs at least."""
+    limit = 10 * dim * torch.finfo(torch.float64).eps
+    return limit, max(2 * limit**0.5, 100 * eps)
 
 
 def _moments(points: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:

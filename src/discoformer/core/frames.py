@@ -27,6 +27,7 @@ __all__ = [
     "Scatter",
     "Standardize",
     "Whiten",
+    "constant_columns",
     "dependent_columns",
     "turn_to_kurtosis",
 ]
@@ -186,12 +187,7 @@ def dependent_columns(
     rows, dim = points.shape
     eps = torch.finfo(points.dtype).eps
     tolerance = 1e3 * eps * dim if tolerance is None else tolerance
-    share = torch.full_like(points[:, 0], 1 / rows) if weights is None else weights
-    size = points.abs().amax(0)
-    unit = torch.where(size > 0, size, 1)  # guards the squares below against under- and overflow
-    centered = (points - points[:1]) / unit  # exactly zero for a constant, which a mean is not
-    centered = (centered - share @ centered) * share.sqrt().unsqueeze(-1)
-    norms = centered.norm(dim=0)
+    centered, norms = _centered(points, weights)
     basis = torch.zeros(rows, 0, dtype=points.dtype, device=points.device)
     dependent = []
     for j in range(dim):
@@ -206,6 +202,25 @@ def dependent_columns(
         else:
             basis = torch.cat([basis, (residual / residual.norm()).unsqueeze(1)], 1)
     return dependent
+
+
+def constant_columns(points: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Which columns of samples (..., n, d) with weights (..., n) are constant but for rounding: (..., d).
+
+    >>> constant_columns(torch.tensor([[0.1, 1.0], [0.1, 2.0], [0.1, 3.0]])).tolist()
+    [True, False]
+    """
+    return _centered(points, weights)[1] <= 10 * torch.finfo(points.dtype).eps
+
+
+def _centered(points: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Centered columns (..., n, d) in units of their largest value, times the root of the weights; norms."""
+    share = torch.full_like(points[..., 0], 1 / points.shape[-2]) if weights is None else weights
+    size = points.abs().amax(-2, keepdim=True)
+    unit = torch.where(size > 0, size, 1)  # guards the squares below against under- and overflow
+    centered = (points - points[..., :1, :]) / unit  # exactly zero for a constant, which a mean is not
+    centered = (centered - share.unsqueeze(-2) @ centered) * share.sqrt().unsqueeze(-1)
+    return centered, centered.norm(dim=-2)
 
 
 def _standardize(context: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

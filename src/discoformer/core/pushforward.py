@@ -169,18 +169,13 @@ class Pushforward(PushedDensity, Density):
 
     def cdf(self, queries: Any) -> Tensor:
         self._check_one_column("the distribution function")
-        whole = self._by_column()
-        places = whole._places(check_points(queries, "queries", dim=1))
-        below = whole.base.cdf(places[-1])
-        for transform, points in zip(reversed(whole.transforms), reversed(places[:-1]), strict=True):
-            below = transform.cdf_outside(points, below)
-        return below
+        first, *others = (whole := self._by_column()).transforms
+        return first.cdf(push(whole.base, others), check_points(queries, "queries", dim=1))
 
     def quantile(self, shares: Any) -> Tensor:
         self._check_one_column("a quantile")
-        whole = self._by_column()
-        points = whole.base.quantile(shares)
-        return reduce(lambda x, transform: transform.denormalize(x), reversed(whole.transforms), points)
+        first, *others = (whole := self._by_column()).transforms
+        return first.quantile(push(whole.base, others), shares)
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         places = self._places(rows)

@@ -12,13 +12,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, column_names
-from discoformer.core.fields import Estimate
+from discoformer.core.fields import Density, Estimate
 from discoformer.core.tracing import holds
 
 __all__ = [
@@ -90,9 +90,13 @@ class Transform(ABC):
         nothing = torch.zeros_like(at.inside)
         return self.estimate_outside(at, Estimate(nothing[..., 0], nothing)).log_density
 
-    def cdf_outside(self, points: Tensor, inside: Tensor) -> Tensor:
-        """What a distribution function (..., m) of one column inside reads outside: maps increase."""
-        return inside
+    def cdf(self, inside: Density, points: Tensor) -> Tensor:
+        """Distribution function (..., m) of one column at points (..., m, 1): maps increase."""
+        return inside.cdf(self.normalize(points))
+
+    def quantile(self, inside: Density, shares: Any) -> Tensor:
+        """Where the distribution function of one column is ``shares`` (..., m): (..., m, 1)."""
+        return self.denormalize(inside.quantile(shares))
 
     @abstractmethod
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
@@ -269,8 +273,9 @@ class ColumnMaps(Transform):
             total = total + torch.where(x[..., j].isnan(), 0.0, slope)
         return total
 
-    def cdf_outside(self, points: Tensor, inside: Tensor) -> Tensor:
-        return self.maps[0].read_cdf(points.squeeze(-1), inside) if self.maps else inside
+    def cdf(self, inside: Density, points: Tensor) -> Tensor:
+        below = inside.cdf(self.normalize(points))
+        return self.maps[0].read_cdf(points.squeeze(-1), below) if self.maps else below
 
     def select(self, columns: Sequence[int]) -> tuple[Transform | None, list[int]]:
         maps = {j: self.maps[c] for j, c in enumerate(columns) if c in self.maps}

@@ -117,8 +117,9 @@ class MixedMixture(Density):
         """At points (..., m, k) without gaps, with what the categories say (..., M, m)."""
         if not points.shape[-1]:
             terms = self.log_weight.unsqueeze(-1) + (0.0 if beside is None else beside)
-            log_density = terms.logsumexp(-2).expand(points.shape[:-1])
-            return Estimate(log_density, torch.zeros_like(points))
+            log_density = terms.logsumexp(-2)
+            log_density = log_density.expand(torch.broadcast_shapes(log_density.shape, points.shape[:-1]))
+            return Estimate(log_density, points.new_zeros(*log_density.shape, 0))
         turns = list(self._turns())
         if len(turns) == 1:
             return self.student.read(points, beside)
@@ -189,6 +190,10 @@ class MixedMixture(Density):
         whole[..., list(columns)] = row
         batch = torch.broadcast_shapes(self.log_weight.shape[:-1], whole.shape[:-1])
         rest = [c for c in range(self.dim) if c not in set(columns)]
+        if bool(whole[..., : self.numbers].isnan().all()):
+            return self.map(lambda t: t.expand(*batch, *t.shape[self.log_weight.ndim - 1 :]))._labelled(
+                self._codes(whole), rest
+            )
         if self.log_weight.ndim == 1:
             given = self._given(whole.reshape(-1, self.dim), rest)
             return given.map(lambda t: t.reshape((*batch, *t.shape[1:])))
@@ -198,6 +203,17 @@ class MixedMixture(Density):
         rows = whole.expand(*batch, self.dim).reshape(size, self.dim)
         parts = [one._given(rows[i : i + 1], rest) for i, one in enumerate(flat._singles(size))]
         return parts[0]._joined(parts[1:], 0).map(lambda t: t.reshape((*batch, *t.shape[1:])))
+
+    def _labelled(self, codes: Tensor, rest: Sequence[int]) -> MixedMixture:
+        """The laws of the columns ``rest`` given codes (..., c) alone: nothing but the weights change."""
+        numbers, categories = self._divide(rest)
+        student = columns_of(self.student, numbers)
+        weight = student.log_weight
+        if self.tables:
+            weight = weight + log_share(self.tables, codes.unsqueeze(-2)).squeeze(-1)
+        student = replace(student, log_weight=_normalized(weight))
+        periods = tuple(self._periods[c] for c in numbers)
+        return MixedMixture(student, tuple(self.tables[c] for c in categories), periods)
 
     def _given(self, rows: Tensor, rest: Sequence[int]) -> MixedMixture:
         """The laws of the columns ``rest`` given rows (B, d + c), one per row; for a mixture alone."""
@@ -222,10 +238,7 @@ class MixedMixture(Density):
             tables = tuple(self.tables[c].expand(len(rows), -1, -1) for c in categories)
             copies.append(MixedMixture(student, tables, tuple(self._periods[c] for c in numbers)))
         joined = copies[0]._joined(copies[1:], 1)
-        if not bool(joined.log_weight.isfinite().any(-1).all()):
-            raise DataError("the values given have no density: give levels and values that the sample has")
-        weight = torch.log_softmax(joined.log_weight, -1)
-        return replace(joined, student=replace(joined.student, log_weight=weight))
+        return replace(joined, student=replace(joined.student, log_weight=_normalized(joined.log_weight)))
 
     def _joined(self, others: Sequence[MixedMixture], axis: int) -> MixedMixture:
         """Several as one, along an axis of every tensor."""
@@ -335,6 +348,13 @@ def columns_of(student: StudentMixture, columns: Sequence[int]) -> StudentMixtur
     place = torch.tensor(columns, dtype=torch.long, device=student.mean.device)
     scale = student.scale[..., place.unsqueeze(-1), place]
     return StudentMixture(student.log_weight, student.mean[..., place], scale, student.nu)
+
+
+def _normalized(log_weight: Tensor) -> Tensor:
+    """Log weights (..., M) that sum to one; `DataError` where there are none."""
+    if not bool(log_weight.isfinite().any(-1).all()):
+        raise DataError("the values given have no density: give levels and values that the sample has")
+    return torch.log_softmax(log_weight, -1)
 
 
 def _change(tallies: Sequence[Tally], codes: Tensor, often: Tensor) -> Callable[[Tensor], Tensor]:

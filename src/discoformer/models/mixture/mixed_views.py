@@ -1,11 +1,14 @@
 """A network's views of a table with categories, circles and gaps: each a mixed mixture.
 
 The network needs complete rows of numbers: gaps are filled by draws, at first from one normal law, then from
-the mixture found so far, and closed-form E- and M-steps over all that is there settle it.
+the mixture found so far, and closed-form E- and M-steps over all that is there settle what it makes of them,
+as it comes and merged.  Every filling is one of many that could be, so what was made of each of them is kept:
+rows that are left out say how much to believe each, as everywhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,16 +23,17 @@ from discoformer.core.transforms import ColumnMap, ColumnMaps
 from discoformer.models.mixture.category_scores import category_scores
 from discoformer.models.mixture.fill import fill
 from discoformer.models.mixture.margins import fit_margins
+from discoformer.models.mixture.merge import merge
 from discoformer.models.mixture.mixed import MixedMixture, columns_of, to_codes
 from discoformer.models.mixture.mixed_em import Rows, e_step, first_guess, settle
 from discoformer.models.mixture.sample import FEW, MANY, InMemory
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.models.mixture.weigh import blend
+from discoformer.models.mixture.weigh import blend, without_silent
 
 __all__ = ["fit_mixed"]
 
-_LOOKS = 2  # at a table with gaps: what the first finds, the second sees filled in
+_LOOKS = 3  # at a table with gaps: what one finds, the next sees filled in
 _BLUR = 0.3  # spread of the noise on scores of categories, which have unit variance: clouds, not points
 
 
@@ -45,8 +49,7 @@ def fit_mixed(
     weights = None if weights is None else weights.to(points)
     if len(points) > MANY:
         points, weights = _few(points, weights)
-    numbers = len(layout.periods)
-    scaling = fit_scaling(points, weights, numbers)
+    scaling = fit_scaling(points, weights, layout.periods)
     inside = scaling.normalize(points)
     scales = [own.scale for own in scaling.maps.values() if isinstance(own, Scaling)]
     periods = tuple(p / float(s) for p, s in zip(layout.periods, scales, strict=True))
@@ -55,7 +58,7 @@ def fit_mixed(
     if margins and any(not period for period in periods):
         maps = _normal_margins(network, inside, weights, periods)
         views += [push(found, [scaling, maps]) for found in look(maps.normalize(inside))]
-    return blend(views, [view.left_out(points, weights) for view in views], weights)
+    return without_silent(blend(views, [view.left_out(points, weights) for view in views], weights))
 
 
 def _few(points: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
@@ -102,36 +105,38 @@ class _Looking:
         rows = Rows(points, to_codes(inside[:, numbers:]), self.levels, often)
         part = float((~inside.isnan()).double().mean())  # filled rows count less
         coarse = inside.float()  # what a permutation of the sums changes must not change the noise
-        noise = content_noise(coarse, 1 + inside.shape[-1] + config.category_columns).to(inside)
+        looks = _LOOKS if bool(inside.isnan().any()) else 1
+        noises = content_noise(coarse, looks * (1 + inside.shape[-1] + config.category_columns)).to(inside)
         sights = [None] * bool(numbers) + [config.category_columns] * any(n > 1 for n in self.levels)
         student, tables = first_guess(rows)
         found: list[MixedMixture] = []
-        for looks in range(_LOOKS if bool(inside.isnan().any()) else 1, 0, -1):
+        for noise in noises.chunk(looks, -1):
             complete, codes = fill(student, tables, points, rows.codes, noise)
-            found = []
-            for columns in sights if looks == 1 else sights[-1:]:
+            for columns in sights:
                 seen = complete
                 if columns is not None:
                     scores = category_scores(codes, self.levels, often, columns)
                     blur = torch.special.ndtri(noise[:, noise.shape[-1] - scores.shape[-1] :])
                     seen = torch.cat([complete, scores + _BLUR * blur], -1)
-                start = self._encode(seen, part * size)
-                held = e_step(start, (), rows.complete(seen)).held
-                start = replace(columns_of(start, range(numbers)), evidence=start.evidence)
-                found.append(settle(start, held, complete, rows, self.periods, config.mixed_rounds))
+                for start in self._encode(seen, part * size):
+                    held = e_step(start, (), rows.complete(seen)).held
+                    start = replace(columns_of(start, range(numbers)), evidence=start.evidence)
+                    found.append(settle(start, held, complete, rows, self.periods, config.mixed_rounds))
             student, tables = found[-1].student, found[-1].tables
         return found
 
-    def _encode(self, points: Tensor, total: float) -> StudentMixture:
-        """What the network makes of complete points (n, e), which count as ``total`` rows."""
+    def _encode(self, points: Tensor, total: float) -> Iterator[StudentMixture]:
+        """What the network makes of complete points (n, e), which count as ``total`` rows; and merged."""
         frame, axes = self.network.place(points, self.weights)
         sample = InMemory(
             frame.normalize(points).unsqueeze(0),
             None if self.weights is None else self.weights.unsqueeze(0),
             total=points.new_tensor([[total]]),
         )
+        axes = None if axes is None else axes.flat()
         mixture: StudentMixture = self.network.core.digest(sample, axes=axes, evidence=True)
-        mixture = mixture.map(lambda t: t.squeeze(0))
-        outside = mixture.transform(frame.inverse, frame.center)
-        assert mixture.evidence is not None
-        return replace(outside, evidence=replace(mixture.evidence, axes=None))
+        for part in (mixture, merge(sample, mixture, axes)):
+            own = part.map(lambda t: t.squeeze(0))
+            assert own.evidence is not None
+            outside = own.transform(frame.inverse, frame.center)
+            yield replace(outside, evidence=replace(own.evidence, axes=None))

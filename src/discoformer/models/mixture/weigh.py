@@ -10,13 +10,21 @@ from torch import Tensor
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 
-__all__ = ["blend", "chance_of_being_better", "choose", "leave_one_out_weights"]
+__all__ = ["blend", "chance_of_being_better", "choose", "leave_one_out_weights", "without_silent"]
+
+_SILENT = 1e-6  # weight of a part that is not asked
 
 
 def blend(densities: Sequence[Density], left_out: Sequence[Tensor], weights: Tensor | None) -> Blend:
     """The mixture of densities with the weights that their left-out log densities (..., n) give them."""
     found = leave_one_out_weights(torch.stack(list(left_out), -1), weights)
     return Blend(tuple(densities), found.clamp_min(torch.finfo(found.dtype).tiny).log())
+
+
+def without_silent(found: Blend) -> Blend:
+    """A blend of one sample without the parts that nothing speaks for: to ask them would take time alone."""
+    heard = [k for k, weight in enumerate(found.log_weight.exp().tolist()) if weight > _SILENT]
+    return Blend(tuple(found.parts[k] for k in heard), found.log_weight[heard].log_softmax(-1))
 
 
 def choose(first: Density, second: Density, left_out: Sequence[Tensor], weights: Tensor | None) -> Blend:
@@ -55,8 +63,9 @@ def leave_one_out_weights(left_out: Tensor, weights: Tensor | None, rounds: int 
     density = (left_out - left_out.amax(-1, keepdim=True)).exp()
     size, parts = density.shape[-2:]
     share = torch.full_like(density[..., 0], 1 / size) if weights is None else weights.to(density)
-    found = density.new_full((*density.shape[:-2], parts), 1 / parts)
+    share, across = share.unsqueeze(-2), density.mT.contiguous()  # (..., 1, n) and (..., K, n)
+    found = density.new_full((*density.shape[:-2], 1, parts), 1 / parts)
     for _ in range(rounds):  # expectation-maximization: the problem is concave
-        joint = density * found.unsqueeze(-2)
-        found = (share.unsqueeze(-1) * joint / joint.sum(-1, keepdim=True)).sum(-2)
+        found = found * (share / (found @ across) @ density)
+    found = found.squeeze(-2)
     return found / found.sum(-1, keepdim=True)
