@@ -168,11 +168,12 @@ class Questions:
         Parameters
         ----------
         split : "balanced", "folds" or "none"
-            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  With
-            sample weights, for data that is streamed, and for what `marginal` and `conditional` return,
-            the value is that of the fitted density itself, from draws of it.
+            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  For data
+            with gaps or that is streamed, and for what `marginal` and `conditional` return, the value is
+            that of the fitted density itself, from draws of it.
         """
-        return functionals.entropy(*self._sample_and_source(), split=split)
+        sample, source, weights = self._sample_and_source()
+        return functionals.entropy(sample, source, weights=weights, split=split)
 
     def fisher_information(self, *, split: Split = "balanced") -> Functional:
         """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
@@ -181,7 +182,8 @@ class Questions:
         ----------
         split : "balanced", "folds" or "none", as for `entropy`
         """
-        return functionals.fisher_information(*self._sample_and_source(), split=split)
+        sample, source, weights = self._sample_and_source()
+        return functionals.fisher_information(sample, source, weights=weights, split=split)
 
     def _spread(self, X: Any, fits: int = FITS) -> Estimate[Any]:
         """Standard deviations of log density and score at X, by the Bayesian bootstrap."""
@@ -201,14 +203,16 @@ class Questions:
         spread: Estimate[Any] = self._ask(answer, X)
         return spread
 
-    def _sample_and_source(self) -> tuple[NDArray[np.float64], Method | Field]:
-        """What the functionals are to average over, and what they are to ask."""
+    def _sample_and_source(
+        self,
+    ) -> tuple[NDArray[np.float64], Method | Field, NDArray[np.float64] | None]:
+        """What the functionals are to average over, what they are to ask, and the weights."""
         check_is_fitted(self)
-        if self._sample is None or self._weights is not None or np.isnan(self._sample).any():
+        if self._sample is None or np.isnan(self._sample).any():
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
-            return draws.cpu().numpy(), self.field_
-        return self._sample[..., self.field_.support], self._refit()
+            return draws.cpu().numpy(), self.field_, None
+        return self._sample[..., self.field_.support], self._refit(), self._weights
 
     def _density(self) -> Density:
         check_is_fitted(self)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from discoformer.cli.options import add_fit, add_input, independent, read_input
@@ -19,7 +18,6 @@ from discoformer.cli.parser import command_parser
 from discoformer.columns.bounds import fill_bounds, parse_bounds
 from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
-from discoformer.core.fields import as_density
 from discoformer.data.files import read_queries, refuse_without_density
 from discoformer.data.numeric import numeric_table
 from discoformer.data.reading import read_raw
@@ -35,8 +33,6 @@ from discoformer.functionals import (
 from discoformer.methods import Resolved, check_range, resolve
 
 __all__ = ["make_parser", "run"]
-
-DRAWS = 8192  # from a density with weights, whose functionals cannot be averaged over the rows
 
 
 class _Command(NamedTuple):
@@ -126,19 +122,15 @@ def _estimate(
     resolved: Resolved,
     estimate: Callable[..., Functional],
 ) -> Functional:
-    """The functional by a fit of the kinds and bounds of the tables; with weights, of the fits themselves."""
+    """The functional by a fit of the kinds and bounds of the tables."""
     first = tables[0]
     given = parse_bounds(args.bounds, len(first.names), first.names)
     bounds = fill_bounds(given, first.bounds)
     kinds = None if set(first.kinds) == {CONTINUOUS} else first.kinds
     recipe = FitRecipe(resolved.method, bounds, first.names, drop=False, kinds=kinds)
-    if first.weights is None:
-        return estimate(*(table.values for table in tables), recipe, split=args.split)
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        fields = [as_density(recipe.fit(table.values, table.weights)) for table in tables]
-        draws = [field.sample(DRAWS, generator).numpy() for field in fields]
-    return estimate(*draws, *fields)
+    weights = tuple(table.weights for table in tables)
+    values = (table.values for table in tables)
+    return estimate(*values, recipe, weights=weights if len(tables) > 1 else weights[0], split=args.split)
 
 
 def _weights(raw: RawTable, name: str | None) -> NDArray[np.float64] | None:

@@ -7,6 +7,7 @@
 The default of ``split`` (see `discoformer.functionals.splits`) is ``folds``: then neither density has seen
 the points they are compared at, and their errors cancel where f and g are alike.  Where an estimated density
 moves the value to first order, standard errors are those of the influence function, for either sample.
+With ``weights``, a pair for the two samples, rows count by weight, in the fits and in the means.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Field, Method, PointDensity
 from discoformer.functionals.splits import (
     Functional,
+    Rows,
     Source,
     Split,
     at_own_sample,
@@ -30,17 +32,24 @@ from discoformer.functionals.splits import (
     score_and_divergence,
     score_of,
     shuffled,
-    variance_of_mean,
 )
 
 __all__ = ["jensen_shannon", "kl_divergence", "relative_fisher_information"]
 
 Other = Method | Field | None
+Weights = tuple[Any, Any]
 _SPREAD_ROWS = 512  # enough to know a variance by, where its terms need divergences of scores
 
 
 def kl_divergence(
-    first: Any, second: Any, source: Source, other: Other = None, *, split: Split = "folds", folds: int = 5
+    first: Any,
+    second: Any,
+    source: Source,
+    other: Other = None,
+    *,
+    weights: Weights = (None, None),
+    split: Split = "folds",
+    folds: int = 5,
 ) -> Functional:
     """Kullback-Leibler divergence KL(f|g) = E_f [log f - log g], in nats, from two samples.
 
@@ -52,6 +61,7 @@ def kl_divergence(
     first, second : (..., n, d) and (..., m, d), the samples of f and g
     source, other : Method or Field of f and of g; the second may be left out where the first is a method,
         which is then fitted to both samples
+    weights : (..., n) and (..., m), either of them may be None
     split, folds : how f is estimated at its own sample; g is fitted to all of ``second``.
 
     >>> import numpy as np
@@ -61,18 +71,25 @@ def kl_divergence(
     >>> abs(value) < 3 * standard_error
     True
     """
-    x, y, f, g = _pair(first, second, source, other)
+    x, y, f, g = _pair(first, second, weights, source, other)
     g_field = field_of(g, y)
-    terms = (at_own_sample(x, f, log_density_of, split, folds) - log_density_of(g_field, x)).mean(0)
-    variance = variance_of_mean(terms)
+    terms = (at_own_sample(x, f, log_density_of, split, folds) - log_density_of(g_field, x.points)).mean(0)
+    variance = x.variance_of_mean(terms)
     if isinstance(g, Method):
-        log_ratio = log_density_of(field_of(f, x), y) - log_density_of(g_field, y)
-        variance = variance + variance_of_mean(_finite_exp(log_ratio))
-    return Functional.like(first, terms.mean(-1), variance)
+        log_ratio = log_density_of(field_of(f, x), y.points) - log_density_of(g_field, y.points)
+        variance = variance + y.variance_of_mean(_finite_exp(log_ratio))
+    return Functional.like(first, x.mean(terms), variance)
 
 
 def relative_fisher_information(
-    first: Any, second: Any, source: Source, other: Other = None, *, split: Split = "folds", folds: int = 5
+    first: Any,
+    second: Any,
+    source: Source,
+    other: Other = None,
+    *,
+    weights: Weights = (None, None),
+    split: Split = "folds",
+    folds: int = 5,
 ) -> Functional:
     """Relative Fisher information I(f|g) = E_f |grad log f - grad log g|^2 from two samples.
 
@@ -84,6 +101,7 @@ def relative_fisher_information(
     first, second : (..., n, d) and (..., m, d), the samples of f and g
     source, other : Method or Field of f and of g; the second may be left out where the first is a method,
         which is then fitted to both samples
+    weights : (..., n) and (..., m), either of them may be None
     split : "none", "folds" or "balanced"
     folds : int
 
@@ -93,23 +111,31 @@ def relative_fisher_information(
     >>> round(float(relative_fisher_information(x, y, f, g).value), 9)
     9.0
     """
-    x, y, f, g = _pair(first, second, source, other)
+    x, y, f, g = _pair(first, second, weights, source, other)
     g_field = field_of(g, y)
-    difference = at_own_sample(x, f, score_of, split, folds) - score_of(g_field, x)
+    difference = at_own_sample(x, f, score_of, split, folds) - score_of(g_field, x.points)
     terms = difference.square().sum(-1).mean(0)
-    variance = variance_of_mean(terms)
+    variance = x.variance_of_mean(terms)
     with torch.no_grad():
         f_field = field_of(f, x)
         if isinstance(f, Method):
-            square, flow = _gap_and_flow(f_field, g_field, _some_rows(x))
-            variance = (square - 2 * flow).var(-1) / x.shape[-2]
+            some = _some_rows(x)
+            square, flow = _gap_and_flow(f_field, g_field, some.points)
+            variance = some.variance_of_mean(square - 2 * flow) * _worth(some) / _worth(x)
         if isinstance(g, Method):
             variance = variance + _variance_by_second(f_field, g_field, y)
-    return Functional.like(first, terms.mean(-1), variance)
+    return Functional.like(first, x.mean(terms), variance)
 
 
 def jensen_shannon(
-    first: Any, second: Any, source: Source, other: Other = None, *, split: Split = "folds", folds: int = 5
+    first: Any,
+    second: Any,
+    source: Source,
+    other: Other = None,
+    *,
+    weights: Weights = (None, None),
+    split: Split = "folds",
+    folds: int = 5,
 ) -> Functional:
     """Jensen-Shannon divergence, in nats: 0 for equal densities, log 2 for disjoint ones.
 
@@ -118,6 +144,7 @@ def jensen_shannon(
     first, second : (..., n, d) and (..., m, d), the samples of f and g
     source, other : Method or Field of f and of g; the second may be left out where the first is a method,
         which is then fitted to both samples
+    weights : (..., n) and (..., m), either of them may be None
     split, folds : how each density is estimated at its own sample.
 
     >>> import numpy as np
@@ -127,14 +154,15 @@ def jensen_shannon(
     >>> abs(value - math.log(2)) < 1e-12
     True
     """
-    x, y, f, g = _pair(first, second, source, other)
+    x, y, f, g = _pair(first, second, weights, source, other)
     sides = []
-    for points, own, other in ((x, f, field_of(g, y)), (y, g, field_of(f, x))):
-        log_own = at_own_sample(points, own, log_density_of, split, folds)
-        log_mean = torch.logaddexp(log_own, log_density_of(other, points)) - math.log(2)
-        sides.append((log_own - log_mean).mean(0))
-    value = (sides[0].mean(-1) + sides[1].mean(-1)) / 2
-    return Functional.like(first, value, (variance_of_mean(sides[0]) + variance_of_mean(sides[1])) / 4)
+    for rows, own, other in ((x, f, field_of(g, y)), (y, g, field_of(f, x))):
+        log_own = at_own_sample(rows, own, log_density_of, split, folds)
+        log_mean = torch.logaddexp(log_own, log_density_of(other, rows.points)) - math.log(2)
+        terms = (log_own - log_mean).mean(0)
+        sides.append((rows.mean(terms), rows.variance_of_mean(terms)))
+    (value, variance), (other_value, other_variance) = sides
+    return Functional.like(first, (value + other_value) / 2, (variance + other_variance) / 4)
 
 
 def _gap_and_flow(f: Field, g: Field, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,14 +176,15 @@ def _gap_and_flow(f: Field, g: Field, points: Tensor) -> tuple[Tensor, Tensor]:
     return gap.square().sum(-1), divergence_f - divergence_g + (gap * score_f).sum(-1)
 
 
-def _variance_by_second(f: Field, g: Field, second: Tensor) -> Tensor:
+def _variance_by_second(f: Field, g: Field, second: Rows) -> Tensor:
     """What the sample of g adds to the variance of the relative Fisher information, (...)."""
-    rows = _some_rows(second)
+    some = _some_rows(second)
     if not (isinstance(f, PointDensity) and isinstance(g, PointDensity)):
-        return second.new_zeros(())
-    log_f, log_g = f.log_density(rows), g.log_density(rows)
-    _, flow = _gap_and_flow(f, g, rows)
-    return (2 * flow * _finite_exp(log_f - log_g)).var(-1) / second.shape[-2]
+        return second.points.new_zeros(())
+    log_f, log_g = f.log_density(some.points), g.log_density(some.points)
+    _, flow = _gap_and_flow(f, g, some.points)
+    terms = 2 * flow * _finite_exp(log_f - log_g)
+    return some.variance_of_mean(terms) * _worth(some) / _worth(second)
 
 
 def _finite_exp(log_ratio: Tensor) -> Tensor:
@@ -163,18 +192,26 @@ def _finite_exp(log_ratio: Tensor) -> Tensor:
     return log_ratio.clamp(max=math.log(torch.finfo(log_ratio.dtype).max) / 4).exp()
 
 
-def _some_rows(points: Tensor) -> Tensor:
+def _some_rows(rows: Rows) -> Rows:
     """At most `_SPREAD_ROWS` of the rows."""
-    return points[..., shuffled(points)[:_SPREAD_ROWS], :]
+    return rows.take(shuffled(rows.points)[:_SPREAD_ROWS])
+
+
+def _worth(rows: Rows) -> Tensor | float:
+    """How many rows of equal weight these stand for, (...)."""
+    return rows.points.shape[-2] if rows.weights is None else 1 / rows.weights.square().sum(-1)
 
 
 def _pair(
-    first: Any, second: Any, source: Source, other: Source | None
-) -> tuple[Tensor, Tensor, Method | Field, Method | Field]:
-    x = check_points(first, "first sample", min_rows=2)
-    y = check_points(second, "second sample", min_rows=2).to(x)
-    if x.shape[-1] != y.shape[-1]:
+    first: Any, second: Any, weights: Weights, source: Source, other: Source | None
+) -> tuple[Rows, Rows, Method | Field, Method | Field]:
+    if not isinstance(weights, tuple | list) or len(weights) != 2:
+        raise DataError("weights of two samples: give a pair, None where all rows count the same")
+    x = Rows.check(first, weights[0], "first sample")
+    y = Rows.check(check_points(second, "second sample", min_rows=2).to(x.points), weights[1])
+    if x.points.shape[-1] != y.points.shape[-1]:
         raise DataError(
-            f"the samples have {x.shape[-1]} and {y.shape[-1]} column(s): give the same columns of both"
+            f"the samples have {x.points.shape[-1]} and {y.points.shape[-1]} column(s): "
+            "give the same columns of both"
         )
     return x, y, source, needs_method(source) if other is None else other

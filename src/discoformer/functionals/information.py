@@ -7,7 +7,8 @@
 The default of ``split`` (see `discoformer.functionals.splits`) is ``balanced``.  It was chosen by the error
 of kernel estimates and maximum likelihood mixtures in 1 and 10 dimensions; `discoformer reproduce
 entropy_fisher` measures it next to the plug-in estimate of the paper.  Standard errors, sqrt(var(term) / n),
-tell how much the value varies with the sample, not how far off the method is.
+tell how much the value varies with the sample, not how far off the method is.  With ``weights`` (..., n) rows
+count by weight, in the fits and in the means.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Field, Method, as_density
 from discoformer.functionals.splits import (
     Functional,
+    Rows,
     Source,
     Split,
     at_own_sample,
@@ -30,7 +32,6 @@ from discoformer.functionals.splits import (
     needs_method,
     one_step_of,
     squared_score_of,
-    variance_of_mean,
 )
 
 __all__ = [
@@ -44,7 +45,9 @@ __all__ = [
 Form = Literal["one-step", "square"]
 
 
-def entropy(sample: Any, source: Source, *, split: Split = "balanced", folds: int = 5) -> Functional:
+def entropy(
+    sample: Any, source: Source, *, weights: Any = None, split: Split = "balanced", folds: int = 5
+) -> Functional:
     """Differential entropy -E log f, in nats.
 
     Parameters
@@ -52,6 +55,7 @@ def entropy(sample: Any, source: Source, *, split: Split = "balanced", folds: in
     sample : (..., n, d)
     source : Method or Field
         What estimates log f; a field is asked as it is, whatever ``split`` says.
+    weights : (..., n), optional
     split : "none", "folds", "balanced" or "loo"
     folds : int
 
@@ -63,15 +67,16 @@ def entropy(sample: Any, source: Source, *, split: Split = "balanced", folds: in
     >>> abs(value - 0.5 * math.log(2 * math.pi * math.e)) < 3 * standard_error
     True
     """
-    points = check_points(sample, "sample", min_rows=2)
-    terms = -at_own_sample(points, source, log_density_of, split, folds).mean(0)
-    return Functional.like(sample, terms.mean(-1), variance_of_mean(terms))
+    rows = Rows.check(sample, weights)
+    terms = -at_own_sample(rows, source, log_density_of, split, folds).mean(0)
+    return Functional.like(sample, rows.mean(terms), rows.variance_of_mean(terms))
 
 
 def fisher_information(
     sample: Any,
     source: Source,
     *,
+    weights: Any = None,
     form: Form = "one-step",
     split: Split = "balanced",
     folds: int = 5,
@@ -90,6 +95,7 @@ def fisher_information(
     ----------
     sample : (..., n, d)
     source : Method or Field
+    weights : (..., n), optional
     form : "one-step" or "square"
         The first needs the divergence of the score: d derivatives by autograd, unless the field has a
         closed form (kernel density estimates do).
@@ -105,10 +111,10 @@ def fisher_information(
     """
     if form not in get_args(Form):
         raise DataError(f"form={form!r} is unknown: use {either(Form)}")
-    points = check_points(sample, "sample", min_rows=2)
+    rows = Rows.check(sample, weights)
     ask = one_step_of if form == "one-step" else squared_score_of
-    terms = at_own_sample(points, source, ask, split, folds).mean(0)
-    return Functional.like(sample, terms.mean(-1), variance_of_mean(terms))
+    terms = at_own_sample(rows, source, ask, split, folds).mean(0)
+    return Functional.like(sample, rows.mean(terms), rows.variance_of_mean(terms))
 
 
 def mutual_information(
@@ -117,6 +123,7 @@ def mutual_information(
     source: Source,
     marginals: tuple[Source, Source] | Literal["joint"] | None = None,
     *,
+    weights: Any = None,
     split: Split = "balanced",
     folds: int = 5,
 ) -> Functional:
@@ -130,6 +137,7 @@ def mutual_information(
         May be left out where ``source`` is a method: then it is fitted to the parts as well.  "joint"
         takes those of the joint density: better where a part lies close to a curve, whose own density is
         hard to find and cancels.
+    weights : (..., n), optional
     split, folds : how the densities are estimated at their own samples.
 
     >>> import numpy as np
@@ -139,15 +147,23 @@ def mutual_information(
     >>> dependent > 1, abs(independent) < 0.1
     (True, True)
     """
-    x, y = _paired(first, second)
+    rows, parts = _beside(weights, first, second)
     if marginals == "joint":
-        return _within(first, torch.cat([x, y], -1), x.shape[-1], source, split, folds)
-    parts = [x, y] if marginals is None else [(x, marginals[0]), (y, marginals[1])]
-    return _combine(first, source, [torch.cat([x, y], -1)], parts, split, folds)
+        return _within(first, rows, parts, source, split, folds)
+    own = [None, None] if marginals is None else list(marginals)
+    terms = [(1, parts[0] + parts[1], source), *zip((-1, -1), parts, own, strict=True)]
+    return _combine(first, rows, source, terms, split, folds)
 
 
 def conditional_mutual_information(
-    first: Any, second: Any, given: Any, source: Method, *, split: Split = "balanced", folds: int = 5
+    first: Any,
+    second: Any,
+    given: Any,
+    source: Method,
+    *,
+    weights: Any = None,
+    split: Split = "balanced",
+    folds: int = 5,
 ) -> Functional:
     """Mutual information of two parts given a third, E log f(x,y,z) f(z) / (f(x,z) f(y,z)), in nats.
 
@@ -155,6 +171,7 @@ def conditional_mutual_information(
     ----------
     first, second, given : (..., n, d1), (..., n, d2) and (..., n, d3); row by row one draw of all
     source : a method, which is fitted to all of them and to the parts
+    weights : (..., n), optional
     split, folds : how the densities are estimated at their own samples.
 
     >>> import numpy as np
@@ -163,14 +180,13 @@ def conditional_mutual_information(
     >>> abs(conditional_mutual_information(z + a, z + b, z, KDE()).value) < 0.15  # dependent through z alone
     True
     """
-    x, y = _paired(first, second)
-    z = _paired(first, given)[1]
-    joined, below = [torch.cat([x, y, z], -1), z], [torch.cat([x, z], -1), torch.cat([y, z], -1)]
-    return _combine(first, source, joined, below, split, folds)
+    rows, (x, y, z) = _beside(weights, first, second, given)
+    terms: list[Term] = [(1, x + y + z, None), (1, z, None), (-1, x + z, None), (-1, y + z, None)]
+    return _combine(first, rows, source, terms, split, folds)
 
 
 def total_correlation(
-    sample: Any, source: Method, *, split: Split = "balanced", folds: int = 5
+    sample: Any, source: Method, *, weights: Any = None, split: Split = "balanced", folds: int = 5
 ) -> Functional:
     """How far columns are from independent, E log f(x) / (f(x_1) ... f(x_d)), in nats.
 
@@ -178,6 +194,7 @@ def total_correlation(
     ----------
     sample : (..., n, d)
     source : a method, which is fitted to all columns and to each
+    weights : (..., n), optional
     split, folds : how the densities are estimated at their own samples.
 
     >>> import numpy as np
@@ -186,51 +203,58 @@ def total_correlation(
     >>> abs(total_correlation(x, KDE()).value) < 0.1
     True
     """
-    points = check_points(sample, "sample", min_rows=2)
-    return _combine(sample, source, [points], list(points.split(1, -1)), split, folds)
+    rows = Rows.check(sample, weights)
+    columns = list(range(rows.points.shape[-1]))
+    terms: list[Term] = [(1, columns, None), *((-1, [j], None) for j in columns)]
+    return _combine(sample, rows, source, terms, split, folds)
 
 
-def _within(like: Any, points: Tensor, cut: int, source: Source, split: Split, folds: int) -> Functional:
-    """Mutual information of the columns before and after ``cut``, by the margins of the joint density."""
-    parts = list(range(cut)), list(range(cut, points.shape[-1]))
+def _within(
+    like: Any, rows: Rows, parts: Sequence[list[int]], source: Source, split: Split, folds: int
+) -> Functional:
+    """Mutual information of two sets of columns by the margins of the joint density."""
 
     def log_ratio(field: Field, queries: Tensor) -> Tensor:
         density = as_density(field)
         own = [density.marginal(part).log_density(queries[..., part]) for part in parts]
         return density.log_density(queries) - own[0] - own[1]
 
-    terms = at_own_sample(points, source, log_ratio, split, folds).mean(0)
-    return Functional.like(like, terms.mean(-1), variance_of_mean(terms))
+    terms = at_own_sample(rows, source, log_ratio, split, folds).mean(0)
+    return Functional.like(like, rows.mean(terms), rows.variance_of_mean(terms))
 
 
-Part = Tensor | tuple[Tensor, Source]
+Term = tuple[
+    int, list[int], Source | None
+]  # sign, columns, and what knows their density: None for the method
 
 
 def _combine(
-    like: Any, source: Source, joined: Sequence[Part], parts: Sequence[Part], split: Split, folds: int
+    like: Any, rows: Rows, source: Source, terms: Sequence[Term], split: Split, folds: int
 ) -> Functional:
-    """Mean of the sum of log densities of what is joined, minus those of the parts.
+    """Mean of a sum of log densities of some columns each, with signs.
 
     Exact fields answer once, methods once or twice: broadcasting takes care of it.
     """
-
-    def log_density(part: Part) -> Tensor:
-        points, own = part if isinstance(part, tuple) else (part, needs_method(source))
-        return at_own_sample(points, own, log_density_of, split, folds)
-
-    whole = [(part, source) if isinstance(part, Tensor) else part for part in joined]
-    terms = sum(map(log_density, whole)) - sum(map(log_density, parts))
-    assert isinstance(terms, Tensor)
-    terms = terms.mean(0)
-    return Functional.like(like, terms.mean(-1), variance_of_mean(terms))
+    total: Tensor | float = 0.0
+    for sign, columns, own in terms:
+        who = needs_method(source) if own is None else own
+        total = total + sign * at_own_sample(rows.select(columns), who, log_density_of, split, folds)
+    assert isinstance(total, Tensor)
+    total = total.mean(0)
+    return Functional.like(like, rows.mean(total), rows.variance_of_mean(total))
 
 
-def _paired(first: Any, second: Any) -> tuple[Tensor, Tensor]:
-    x = check_points(first, "first sample", min_rows=2)
-    y = check_points(second, "second sample", min_rows=2).to(x)
-    if x.shape[:-1] != y.shape[:-1]:
-        raise DataError(
-            f"the samples have shapes {tuple(x.shape)} and {tuple(y.shape)}: "
-            "mutual information needs pairs, as many rows in the one as in the other"
-        )
-    return x, y
+def _beside(weights: Any, *parts: Any) -> tuple[Rows, list[list[int]]]:
+    """Parts whose rows belong together as one sample, and the columns of each."""
+    names = ("first sample", "second sample", "what is given")
+    checked = [check_points(part, name, min_rows=2) for part, name in zip(parts, names, strict=False)]
+    joined, columns = checked[0], [list(range(checked[0].shape[-1]))]
+    for part in checked[1:]:
+        if part.shape[:-1] != joined.shape[:-1]:
+            raise DataError(
+                f"the samples have shapes {tuple(joined.shape)} and {tuple(part.shape)}: "
+                "mutual information needs pairs, as many rows in the one as in the other"
+            )
+        columns.append(list(range(joined.shape[-1], joined.shape[-1] + part.shape[-1])))
+        joined = torch.cat([joined, part.to(joined)], -1)
+    return Rows.check(joined, weights), columns

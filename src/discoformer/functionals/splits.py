@@ -19,21 +19,25 @@ are alike.  For entropy and Fisher information the defaults were chosen by error
 density estimates and maximum likelihood mixtures in 1 and 10 dimensions;
 `discoformer reproduce entropy_fisher`
 measures them next to the plug-in estimate of the paper.
+
+**Weights.** A sample with weights is fitted with them, and means over it are weighted: of the draws of
+importance sampling or of a nested sampler, the answers are those of the law that the weights aim at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, check_points, check_weights
 from discoformer.core.fields import Density, Field, Method, as_point_density
 
 __all__ = [
     "Functional",
+    "Rows",
     "Source",
     "Split",
     "at_own_sample",
@@ -46,7 +50,6 @@ __all__ = [
     "score_of",
     "shuffled",
     "squared_score_of",
-    "variance_of_mean",
 ]
 
 Split = Literal["none", "folds", "balanced", "loo"]
@@ -75,12 +78,52 @@ class Functional(NamedTuple):
         return cls(*(n.item() if n.ndim == 0 else n.detach().cpu().numpy() for n in numbers))
 
 
+class Rows(NamedTuple):
+    """A sample (..., n, d) with weights (..., n) that sum to one; None if all rows count the same."""
+
+    points: Tensor
+    weights: Tensor | None = None
+
+    @classmethod
+    def check(cls, sample: Any, weights: Any = None, name: str = "sample") -> Rows:
+        """What a user gives."""
+        points = check_points(sample, name, min_rows=2)
+        return cls(points, check_weights(weights, points))
+
+    def fit(self, method: Method) -> Field:
+        """The method, fitted to the rows with their weights."""
+        return method.fit(self.points, self.weights)
+
+    def take(self, rows: Tensor) -> Rows:
+        """Some of the rows; their weights sum to one again, unless all are zero."""
+        weights = None if self.weights is None else self.weights[..., rows]
+        if weights is not None:
+            weights = weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+        return Rows(self.points[..., rows, :], weights)
+
+    def select(self, columns: Sequence[int]) -> Rows:
+        """Some of the columns."""
+        return Rows(self.points[..., list(columns)], self.weights)
+
+    def mean(self, terms: Tensor) -> Tensor:
+        """Mean (...) of what every row has (..., n)."""
+        return terms.mean(-1) if self.weights is None else (self.weights.to(terms) * terms).sum(-1)
+
+    def variance_of_mean(self, terms: Tensor) -> Tensor:
+        """Variance (...) of that mean."""
+        if self.weights is None:
+            return terms.var(-1) / terms.shape[-1]
+        share = self.weights.to(terms)
+        square = (share * (terms - self.mean(terms).unsqueeze(-1))).square().sum(-1)
+        return square / (1 - share.square().sum(-1))
+
+
 @runtime_checkable
 class _KnowsDivergence(Protocol):
     def score_divergence(self, queries: Tensor) -> Tensor: ...
 
 
-def at_own_sample(points: Tensor, source: Source, ask: Ask, split: Split, folds: int) -> Tensor:
+def at_own_sample(rows: Rows, source: Source, ask: Ask, split: Split, folds: int) -> Tensor:
     """What ``source`` answers at its own sample, (passes, ..., n) or (passes, ..., n, d).
 
     One pass, or two for ``balanced``: seen points and points held out.
@@ -88,38 +131,38 @@ def at_own_sample(points: Tensor, source: Source, ask: Ask, split: Split, folds:
     if split not in get_args(Split):
         raise DataError(f"split={split!r} is unknown: use {either(Split)}")
     if isinstance(source, Field):
-        return ask(source, points).unsqueeze(0)
+        return ask(source, rows.points).unsqueeze(0)
     if split == "loo":
-        return _leave_one_out(source.fit(points), points, ask).unsqueeze(0)
+        return _leave_one_out(rows.fit(source), rows, ask).unsqueeze(0)
     passes = []
     if split != "folds":
-        passes.append(ask(source.fit(points), points))
+        passes.append(ask(rows.fit(source), rows.points))
     if split != "none":
-        passes.append(_cross_fit(points, source, ask, folds))
+        passes.append(_cross_fit(rows, source, ask, folds))
     return torch.stack(passes)
 
 
-def _cross_fit(points: Tensor, method: Method, ask: Ask, folds: int) -> Tensor:
-    rows = points.shape[-2]
-    if not 2 <= folds <= rows:
+def _cross_fit(rows: Rows, method: Method, ask: Ask, folds: int) -> Tensor:
+    count, axis = rows.points.shape[-2], rows.points.ndim - 2
+    if not 2 <= folds <= count:
         raise DataError(
-            f"{rows} row(s) do not make {folds} folds: use between 2 and the number of rows, or split='none'"
+            f"{count} row(s) do not make {folds} folds: use between 2 and the number of rows, or split='none'"
         )
-    order = shuffled(points)
+    order = shuffled(rows.points)
     answers = []
     for fold in range(folds):
         rest = torch.cat([order[k::folds] for k in range(folds) if k != fold])
-        answers.append(ask(method.fit(points[..., rest, :]), points[..., order[fold::folds], :]))
+        held_out = rows.points[..., order[fold::folds], :]
+        answers.append(ask(rows.take(rest).fit(method), held_out))
     back = torch.cat([order[fold::folds] for fold in range(folds)]).argsort()
-    axis = points.ndim - 2
     return torch.cat(answers, axis).index_select(axis, back)
 
 
-def _leave_one_out(field: Field, points: Tensor, ask: Ask) -> Tensor:
+def _leave_one_out(field: Field, rows: Rows, ask: Ask) -> Tensor:
     if ask is not log_density_of or not isinstance(field, Density):
         what = "the score" if ask is not log_density_of else type(field).__name__
         raise DataError(f"split='loo' is not there for {what}: use split='folds'")
-    return field.left_out(points)
+    return field.left_out(*rows)
 
 
 def log_density_of(field: Field, points: Tensor) -> Tensor:
@@ -167,13 +210,8 @@ def shuffled(points: Tensor) -> Tensor:
     return order.to(points.device)
 
 
-def field_of(source: Source, points: Tensor) -> Field:
-    return source if isinstance(source, Field) else source.fit(points)
-
-
-def variance_of_mean(terms: Tensor) -> Tensor:
-    """Variance (...) of the mean over the last axis."""
-    return terms.var(-1) / terms.shape[-1]
+def field_of(source: Source, rows: Rows) -> Field:
+    return source if isinstance(source, Field) else rows.fit(source)
 
 
 def either(kind: Any) -> str:
