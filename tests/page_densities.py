@@ -11,15 +11,21 @@ from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
 from discoformer.columns.bounds import fit_maps
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.margins import NormalScores
+from discoformer.columns.scaling import Scaling
+from discoformer.columns.split import SplitColumns, SplitKind, fit_split
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density, as_density
 from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import Pushforward, push
 from discoformer.core.transforms import ColumnMaps, SupportWarning
+from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture
 
-KINDS = ("plain", "wide", "bounded", "margins", "blended", "left-out", "left-out blend", "shares")
+NUMBERS = ("plain", "wide", "bounded", "margins", "blended", "left-out", "left-out blend", "shares")
+MIXED = ("mixed", "circles", "labels")
+KINDS = NUMBERS + MIXED
 ROWS = 240
 
 
@@ -74,6 +80,66 @@ def blended() -> Density:
     return Blend((bounded(5), margins(6), bounded(7)), torch.tensor([0.5, 0.2, 0.3]).double().log())
 
 
+MIXED_KINDS = [
+    ColumnKind("category", levels=3),
+    CONTINUOUS,
+    ColumnKind(atoms=(0.0, 5.0)),
+    ColumnKind(step=1.0),
+    ColumnKind("circular", period=24.0),
+    ColumnKind("category", levels=2),
+    CONTINUOUS,
+]
+MIXED_BOUNDS = [BOUNDS[0], BOUNDS[0], BOUNDS[1], BOUNDS[1], BOUNDS[0], BOUNDS[0], BOUNDS[0]]
+
+
+def mixed_table() -> Tensor:
+    """Labels, numbers, amounts with two atoms, counts, hours, truth values, a constant; some are missing."""
+    rng = np.random.default_rng(8)
+    label = rng.integers(0, 3, ROWS)
+    x = rng.normal(2 * label, 1)
+    amount = np.where(rng.random(ROWS) < 0.3, 0.0, np.exp(rng.normal(size=ROWS)))
+    amount[rng.random(ROWS) < 0.1] = 5.0
+    table = [label, x, amount, rng.poisson(2 + label), (23 + 2 * rng.normal(size=ROWS)) % 24, x > 2]
+    rows = torch.tensor(np.column_stack([*table, np.full(ROWS, 7.0)]))
+    gap = torch.tensor(rng.random((ROWS, 7)) < 0.1)
+    gap[:, 6] = False
+    return rows.masked_fill(gap, torch.nan)
+
+
+def circles() -> Density:
+    """Two circular columns, two columns of labels, and a positive one, by hand."""
+    circle = ColumnKind("circular", period=6.0)
+    columns = [circle, ColumnKind("category", levels=4), CONTINUOUS, circle]
+    split = fit_split(circle_rows(), [*columns, ColumnKind("category", levels=2)])
+    tables = [torch.log_softmax(normal(6, levels, seed=levels), -1) for levels in (4, 2)]
+    free = torch.tensor(torch.inf, dtype=torch.float64)
+    scaling = [
+        Scaling(-free, free, torch.zeros(()).double(), torch.tensor(s).double()) for s in (1.5, 2.0, 1.0)
+    ]
+    maps = {0: scaling[0], 1: scores(3), 2: scaling[2]}
+    base = MixedMixture(mixture(3), tuple(tables), (4.0, 0.0, 6.0))
+    return push(base, [split, ColumnMaps(maps, 5)])
+
+
+def circle_rows() -> Tensor:
+    rng = np.random.default_rng(9)
+    table = [6 * rng.random(ROWS), rng.integers(0, 4, ROWS), rng.normal(size=ROWS), 6 * rng.random(ROWS)]
+    rows = torch.tensor(np.column_stack([*table, rng.integers(0, 2, ROWS)]))
+    return rows.masked_fill(torch.tensor(rng.random((ROWS, 5)) < 0.15), torch.nan)
+
+
+def labels() -> Density:
+    """Three columns of labels, and nothing else."""
+    kinds = [ColumnKind("category", levels=n) for n in (2, 3, 4)]
+    tables = [torch.log_softmax(2 * normal(6, kind.levels, seed=kind.levels), -1) for kind in kinds]
+    none = StudentMixture(
+        mixture(1).log_weight, normal(6, 1)[:, :0], normal(6, 1)[:, :0, None], mixture(1).nu
+    )
+    return push(
+        MixedMixture(none, tuple(tables)), [SplitColumns(tuple(SplitKind(k, 0.0, False) for k in kinds))]
+    )
+
+
 def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
     """A density and rows to ask it at: the sample's, and some beyond."""
     x = table()
@@ -89,6 +155,18 @@ def fit_case(kind: str, model: Path) -> tuple[Density, Tensor]:
         return margins(), x
     if kind == "blended":
         return blended(), x
+    if kind == "mixed":
+        x = mixed_table()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SupportWarning)
+            return as_density(fit_sample(x, "default", bounds=MIXED_BOUNDS, kinds=MIXED_KINDS).field), x
+    if kind == "circles":
+        return circles(), circle_rows()
+    if kind == "labels":
+        codes = torch.stack(
+            [torch.randint(n, (ROWS,), generator=torch.Generator().manual_seed(n)) for n in (2, 3, 4)], -1
+        )
+        return labels(), codes.double()
     if kind == "shares":  # of a whole: the last follows from the others, and cannot be negative
         x = torch.cat([x[:, :2], x[:, 2:4].abs(), torch.ones(ROWS, 1).to(x)], 1).exp()
         x = x / x.sum(1, keepdim=True)

@@ -16,16 +16,26 @@ const SPECIAL = {
   gridDepth: (density, level) => depthOfLevel(levelScale(density), level),
 };
 
+/** JSON has no word for a gap either: null stands for it. */
+function gaps(values) {
+  return Array.isArray(values) ? values.map(gaps) : (values ?? NaN);
+}
+
 /** JSON has no word for infinity: text stands for it. */
 function plain(found) {
   if (found.score) return { logDensity: plain(found.logDensity), score: plain(found.score) };
   return Array.from(found, value => (Number.isFinite(value) ? value : String(value)));
 }
 
+/** Codes of a slice are null where there are none. */
+function asked(step, given) {
+  return step === "slice" ? given : gaps(given);
+}
+
 function answer(whole, { through, verb, at }) {
-  const density = through.reduce((part, [step, ...given]) => part[step](...given), whole);
+  const density = through.reduce((part, [step, ...given]) => part[step](...asked(step, given)), whole);
   if (verb === "sample") return plain(density.sample(at[0], new Random(1)));
-  return plain(density[verb](...at.map(values => Float64Array.from(values))));
+  return plain(density[verb](...at.map(values => Float64Array.from(gaps(values)))));
 }
 
 function answers() {

@@ -22,13 +22,17 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.bounds import HalfLine, Interval
+from discoformer.columns.kinds import ColumnKind
 from discoformer.columns.margins import NormalScores
+from discoformer.columns.scaling import Scaling
+from discoformer.columns.split import SplitColumns, SplitKind
 from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Field
 from discoformer.core.pushforward import Pushforward
 from discoformer.core.restriction import Restriction
 from discoformer.core.transforms import ColumnMap, ColumnMaps, Frame, KeptColumns, Relation, Transform
+from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture
 
 __all__ = ["density_numbers", "map_numbers", "pack", "read_density", "transform_numbers", "unpack"]
@@ -111,6 +115,16 @@ def _(field: StudentMixture) -> Numbers:
     }
 
 
+@density_numbers.register
+def _(field: MixedMixture) -> Numbers:
+    return {
+        "kind": "mixed",
+        "student": density_numbers(field.student),
+        "tables": [pack(table) for table in field.tables],
+        "periods": list(field.periods or (0.0,) * field.numbers),
+    }
+
+
 @singledispatch
 def transform_numbers(transform: Transform) -> Numbers:
     """What a transform is made of."""
@@ -157,6 +171,14 @@ def _(transform: Restriction) -> Numbers:
     }
 
 
+@transform_numbers.register
+def _(transform: SplitColumns) -> Numbers:
+    columns = [
+        {**column.kind.__dict__, "cut": column.cut, "numbers": column.numbers} for column in transform.columns
+    ]
+    return {"kind": "split", "columns": columns, "names": transform.names and list(transform.names)}
+
+
 @singledispatch
 def map_numbers(column: ColumnMap) -> Numbers:
     """What the map of a column is made of."""
@@ -188,6 +210,16 @@ def _(column: Interval) -> Numbers:
 def _(column: NormalScores) -> Numbers:
     names = ("log_weight", "mean", "scale", "nu")
     return {"kind": "normal-scores", **_ends(column), **{name: pack(getattr(column, name)) for name in names}}
+
+
+@map_numbers.register
+def _(column: Scaling) -> Numbers:
+    return {
+        "kind": "scaling",
+        **_ends(column),
+        "center": _number(column.center),
+        "scale": _number(column.scale),
+    }
 
 
 def read_density(numbers: Mapping[str, Any]) -> Density:
@@ -222,6 +254,11 @@ def _read_student(numbers: Mapping[str, Any]) -> StudentMixture:
     return StudentMixture(unpack(numbers["log_weight"]), mean, scale, unpack(numbers["nu"]))
 
 
+def _read_mixed(numbers: Mapping[str, Any]) -> MixedMixture:
+    tables = tuple(map(unpack, numbers["tables"]))
+    return MixedMixture(_read_student(numbers["student"]), tables, tuple(numbers["periods"]))
+
+
 def _read_frame(numbers: Mapping[str, Any]) -> Frame:
     return Frame(*(unpack(numbers[name]) for name in ("center", "matrix", "inverse", "log_det")))
 
@@ -244,6 +281,15 @@ def _read_restriction(numbers: Mapping[str, Any]) -> Restriction:
     return Restriction(_read_relation(numbers), *ends)
 
 
+def _read_split(numbers: Mapping[str, Any]) -> SplitColumns:
+    columns = []
+    for column in numbers["columns"]:
+        kind = {**column, "atoms": tuple(column["atoms"])}
+        cut, has_numbers = kind.pop("cut"), kind.pop("numbers")
+        columns.append(SplitKind(ColumnKind(**kind), cut, has_numbers))
+    return SplitColumns(tuple(columns), numbers["names"] and tuple(numbers["names"]))
+
+
 def _read_relation(numbers: Mapping[str, Any]) -> Relation:
     return Relation(*(unpack(numbers["relation"][name]) for name in Relation._fields))
 
@@ -264,17 +310,24 @@ def _read_normal_scores(numbers: Mapping[str, Any]) -> NormalScores:
     return NormalScores(low, high, log_weight, mean, scale, nu)
 
 
+def _read_scaling(numbers: Mapping[str, Any]) -> Scaling:
+    return Scaling(*_read_ends(numbers), *_tensors(numbers["center"], numbers["scale"]))
+
+
 _READERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "pushed": _read_pushed,
     "blend": _read_blend,
     "student": _read_student,
+    "mixed": _read_mixed,
     "frame": _read_frame,
     "maps": _read_maps,
     "kept": _read_kept,
     "restriction": _read_restriction,
+    "split": _read_split,
     "half-line": _read_half_line,
     "interval": _read_interval,
     "normal-scores": _read_normal_scores,
+    "scaling": _read_scaling,
 }
 
 

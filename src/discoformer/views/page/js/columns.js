@@ -103,6 +103,27 @@ export class Interval extends ColumnMap {
   }
 }
 
+/** u = (x - center) / scale. */
+export class Scaling extends ColumnMap {
+  constructor(numbers) {
+    super(numbers);
+    this.center = numbers.center;
+    this.scale = numbers.scale;
+  }
+
+  forward(x) {
+    return (x - this.center) / this.scale;
+  }
+
+  inverse(u) {
+    return this.center + this.scale * u;
+  }
+
+  slope() {
+    return [-Math.log(this.scale), 0];
+  }
+}
+
 const SERIES = 1e-4; // squared distances over nu below which the transform is read off its series
 const LEAST = 1e-290; // probabilities below this are told by their logarithms
 const MOST_KEPT = 4096; // places of a map
@@ -134,6 +155,7 @@ export class NormalScores extends ColumnMap {
 
   /** `look`, kept: pictures ask for the same places in every frame. */
   read(x) {
+    if (Number.isNaN(x)) return [x, 0, 0]; // a gap
     let found = this.kept.get(x);
     if (!found) {
       found = this.look(x);
@@ -222,4 +244,7 @@ export class NormalScores extends ColumnMap {
   }
 }
 
-export const COLUMN_MAPS = { "half-line": HalfLine, interval: Interval, "normal-scores": NormalScores };
+export const COLUMN_MAPS = {
+  ...{ "half-line": HalfLine, interval: Interval, scaling: Scaling },
+  "normal-scores": NormalScores,
+};

@@ -10,19 +10,24 @@
 //   conditional(columns, values) the density of the others, given values
 //   cdf(points), quantile(shares)       of one column
 //   sample(count, random)        rows drawn by a `Random`
-//   densityGrid(xs, ys)          densities (ys x xs) of two columns, for pictures
+//   slice(codes)                 the part of it where columns have given codes, of the numbers of the others
+//   densityGrid(xs, ys)          densities (ys x xs) of two columns of numbers, for pictures
 //   prune()                      the same density without what cannot be seen in pictures
 //
 // Adding a base or a transform: a class, and an entry in `BASES` or in `TRANSFORMS` (transforms.js).
 
 import { logSumExp } from "./linalg.js";
+import { MixedMixture } from "./mixed.js";
 import { unpack, unpackSymmetric } from "./numbers.js";
 import { bisectQuantile } from "./quantiles.js";
+import { SplitColumns } from "./split.js";
 import { StudentMixture } from "./student.js";
-import { ColumnMaps, Frame, TRANSFORMS } from "./transforms.js";
+import { Frame, TRANSFORMS } from "./transforms.js";
 
 const BASES = {
   student: readStudent,
+  mixed: numbers =>
+    new MixedMixture(readStudent(numbers.student), numbers.tables.map(unpack), numbers.periods),
   blend: numbers => new Blend(numbers.parts.map(readDensity), unpack(numbers.log_weight)),
   pushed: numbers =>
     new Pushforward(
@@ -53,13 +58,13 @@ export class Pushforward {
     let support = base.support;
     this.masks = []; // the columns that count inside of every transform
     for (const transform of [...transforms].reverse()) {
-      const inside = transform.kept?.length ?? transform.dim;
+      const inside = transform.inside ?? transform.dim;
       const counted = support;
       this.masks.unshift(Array.from({ length: inside }, (_, j) => counted.includes(j)));
       support = transform.outerSupport(support);
     }
     this.support = support;
-    this.split = null;
+    this.single = null;
   }
 
   /** The density through the transforms; transforms of transforms become one row of them. */
@@ -113,18 +118,45 @@ export class Pushforward {
   }
 
   cdf(points) {
-    const whole = this.byColumn();
-    const places = whole.places(points);
-    const below = whole.base.cdf(places.at(-1));
-    const outward = (inside, transform, k) =>
-      transform instanceof ColumnMaps ? transform.cdfOutside(places[k], inside) : inside;
-    return whole.transforms.reduceRight(outward, below);
+    const [first, inside] = this.byColumn().apart();
+    return first.cdf(inside, points);
   }
 
   quantile(shares) {
-    const whole = this.byColumn();
-    const inside = whole.base.quantile(shares);
-    return whole.transforms.reduceRight((points, transform) => transform.denormalize(points), inside);
+    const [first, inside] = this.byColumn().apart();
+    return first.quantile(inside, shares);
+  }
+
+  /** The outermost transform, and the density inside of it. */
+  apart() {
+    return [this.transforms[0], Pushforward.push(this.base, this.transforms.slice(1))];
+  }
+
+  /**
+   * The part of the density where columns have given codes, of the numbers of the others.  Its mass is below one.
+   *
+   * @param {(number|null)[]} codes - of every column: a category's, an atom's, or null for the numbers
+   */
+  slice(codes) {
+    const [split, inside] = this.byColumn().apart();
+    if (!(split instanceof SplitColumns)) return this;
+    const { part, numbers, categories, codes: chosen } = split.slice(codes);
+    const left = inside.marginal([...numbers, ...categories]).at(chosen);
+    return Pushforward.push(left, part ? [part] : []);
+  }
+
+  /** The part where the last columns, categories, have these codes. */
+  at(codes) {
+    if (!codes.length) return this;
+    const { transforms, base } = this.byColumn();
+    let numbers = Array.from({ length: this.dim - codes.length }, (_, j) => j);
+    const kept = [];
+    for (const transform of transforms) {
+      const [part, inner] = transform.select(numbers);
+      if (part) kept.push(part);
+      numbers = inner;
+    }
+    return Pushforward.push(base.at(codes), kept);
   }
 
   sample(count, random) {
@@ -183,10 +215,10 @@ export class Pushforward {
 
   /** The same density by maps of single columns: the base takes over what the last frame mixes. */
   byColumn() {
-    if (this.split) return this.split;
+    if (this.single) return this.single;
     const frame = this.transforms.at(-1);
     if (!(frame instanceof Frame)) {
-      this.split = this;
+      this.single = this;
       return this;
     }
     const { dim, inverse } = frame;
@@ -197,9 +229,10 @@ export class Pushforward {
     });
     const matrix = inverse.map((value, k) => value / unit[k % dim]);
     const base = this.base.transform(matrix, new Float64Array(dim));
-    this.split = new Pushforward(base, [...this.transforms.slice(0, -1), Frame.scaling(frame.center, unit)]);
-    this.split.split = this.split;
-    return this.split;
+    const scaling = Frame.scaling(frame.center, unit);
+    this.single = new Pushforward(base, [...this.transforms.slice(0, -1), scaling]);
+    this.single.single = this.single;
+    return this.single;
   }
 
   /** The points before each transform, and behind the last. */
@@ -273,6 +306,20 @@ export class Blend {
     return new Blend(
       rest,
       logWeight.map(weight => weight - total),
+    );
+  }
+
+  slice(codes) {
+    return new Blend(
+      this.parts.map(part => part.slice(codes)),
+      this.logWeight,
+    );
+  }
+
+  at(codes) {
+    return new Blend(
+      this.parts.map(part => part.at(codes)),
+      this.logWeight,
     );
   }
 

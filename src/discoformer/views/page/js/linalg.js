@@ -51,11 +51,11 @@ export function invertLower(factor, size, offset = 0) {
   }
 }
 
-/** Inverse Cholesky factors of symmetric matrices (M x d x d), and half the logarithms of their determinants. */
-export function inverseRoots(matrices, size) {
+/** Inverse Cholesky factors of `count` symmetric matrices, and half the logarithms of their determinants. */
+export function inverseRoots(matrices, count, size) {
   const root = Float64Array.from(matrices);
-  const logDet = new Float64Array(matrices.length / (size * size));
-  for (let m = 0, at = 0; m < logDet.length; m++, at += size * size) {
+  const logDet = new Float64Array(count);
+  for (let m = 0, at = 0; m < count; m++, at += size * size) {
     cholesky(root, size, at);
     for (let j = 0; j < size; j++) logDet[m] += Math.log(root[at + j * size + j]);
     invertLower(root, size, at);

@@ -15,11 +15,11 @@ export class StudentMixture {
    * @param {Float64Array} mean - M x d
    * @param {Float64Array} scale - M x d x d
    * @param {Float64Array} nu - degrees of freedom, M
+   * @param {number} dim - number of columns d
    */
-  constructor(logWeight, mean, scale, nu) {
-    Object.assign(this, { logWeight, mean, scale, nu });
+  constructor(logWeight, mean, scale, nu, dim = mean.length / logWeight.length) {
+    Object.assign(this, { logWeight, mean, scale, nu, dim });
     this.count = logWeight.length;
-    this.dim = mean.length / this.count;
     this.support = Array.from({ length: this.dim }, (_, j) => j);
     this.kept = null;
   }
@@ -31,77 +31,73 @@ export class StudentMixture {
   get readout() {
     if (this.kept) return this.kept;
     const { count, dim } = this;
-    const { root, logDet } = inverseRoots(this.scale, dim);
+    const { root, logDet } = inverseRoots(this.scale, count, dim);
     const peak = logDet.map((half, m) => this.logWeight[m] + studentPeak(half, this.nu[m], dim));
     const power = this.nu.map(nu => 0.5 * (nu + dim));
     this.kept = { root, peak, power, logits: new Float64Array(count), z: new Float64Array(dim) };
     return this.kept;
   }
 
+  /** Logarithms of all components, with their weights, at the point that starts at `at`, into `out`. */
+  terms(points, at, out) {
+    const { count, dim, mean, nu } = this;
+    const { root, peak, power } = this.readout;
+    for (let m = 0; m < count; m++) {
+      const center = m * dim;
+      let row = m * dim * dim;
+      let distance = 0;
+      for (let i = 0; i < dim; i++, row += dim) {
+        let z = 0;
+        for (let j = 0; j <= i; j++) z += root[row + j] * (points[at + j] - mean[center + j]);
+        distance += z * z;
+      }
+      out[m] = peak[m] - power[m] * Math.log1p(distance / nu[m]);
+    }
+  }
+
+  /** Add the gradient of the logarithm of a component at a point, times a share, to `out` from `start` on. */
+  addSlope(m, points, at, share, out, start) {
+    const { dim, mean, nu } = this;
+    const { root, z } = this.readout;
+    const first = m * dim * dim;
+    let distance = 0;
+    for (let i = 0; i < dim; i++) {
+      z[i] = 0;
+      for (let j = 0; j <= i; j++) z[i] += root[first + i * dim + j] * (points[at + j] - mean[m * dim + j]);
+      distance += z[i] * z[i];
+    }
+    const pull = (-share * (nu[m] + dim)) / (nu[m] + distance);
+    for (let j = 0; j < dim; j++) {
+      let sum = 0;
+      for (let i = j; i < dim; i++) sum += root[first + i * dim + j] * z[i];
+      out[start + j] += pull * sum;
+    }
+  }
+
   /** Log density (m) at points (m x d). */
   logDensity(points) {
-    const { count, dim, mean, nu } = this;
-    const { root, peak, power, logits } = this.readout;
-    const rows = points.length / dim;
-    const out = new Float64Array(rows);
-    for (let p = 0; p < rows; p++) {
-      const at = p * dim;
-      for (let m = 0; m < count; m++) {
-        const center = m * dim;
-        let row = m * dim * dim;
-        let distance = 0;
-        for (let i = 0; i < dim; i++, row += dim) {
-          let z = 0;
-          for (let j = 0; j <= i; j++) z += root[row + j] * (points[at + j] - mean[center + j]);
-          distance += z * z;
-        }
-        logits[m] = peak[m] - power[m] * Math.log1p(distance / nu[m]);
-      }
-      out[p] = logSumExp(logits, count);
+    const { logits } = this.readout;
+    const out = new Float64Array(points.length / this.dim);
+    for (let p = 0; p < out.length; p++) {
+      this.terms(points, p * this.dim, logits);
+      out[p] = logSumExp(logits);
     }
     return out;
   }
 
   /** Log density (m) and score, its gradient (m x d), at points (m x d). */
   estimate(points) {
-    const { count, dim, mean, nu } = this;
-    const { root, peak, power, z } = this.readout;
-    const rows = points.length / dim;
-    const logDensity = new Float64Array(rows);
+    const { dim } = this;
+    const { logits } = this.readout;
+    const logDensity = new Float64Array(points.length / dim);
     const score = new Float64Array(points.length);
-    for (let p = 0; p < rows; p++) {
-      const at = p * dim;
-      let top = -Infinity;
-      let total = 0;
-      for (let m = 0; m < count; m++) {
-        const center = m * dim;
-        const start = m * dim * dim;
-        let distance = 0;
-        for (let i = 0; i < dim; i++) {
-          let sum = 0;
-          for (let j = 0; j <= i; j++) sum += root[start + i * dim + j] * (points[at + j] - mean[center + j]);
-          z[i] = sum;
-          distance += sum * sum;
-        }
-        const logit = peak[m] - power[m] * Math.log1p(distance / nu[m]);
-        if (logit > top) {
-          // sums so far are in units of the largest term
-          const shrink = Math.exp(top - logit);
-          total *= shrink;
-          for (let j = 0; j < dim; j++) score[at + j] *= shrink;
-          top = logit;
-        }
-        const share = Math.exp(logit - top);
-        total += share;
-        const pull = (-share * (nu[m] + dim)) / (nu[m] + distance);
-        for (let j = 0; j < dim; j++) {
-          let sum = 0;
-          for (let i = j; i < dim; i++) sum += root[start + i * dim + j] * z[i];
-          score[at + j] += pull * sum;
-        }
+    for (let p = 0; p < logDensity.length; p++) {
+      this.terms(points, p * dim, logits);
+      logDensity[p] = logSumExp(logits);
+      for (let m = 0; m < this.count; m++) {
+        const share = Math.exp(logits[m] - logDensity[p]);
+        if (share > 0) this.addSlope(m, points, p * dim, share, score, p * dim);
       }
-      logDensity[p] = top + Math.log(total);
-      for (let j = 0; j < dim; j++) score[at + j] /= total;
     }
     return { logDensity, score };
   }
@@ -154,22 +150,28 @@ export class StudentMixture {
 
   /** Rows (count x d) drawn at random. */
   sample(count, random) {
+    return this.draw(count, random).rows;
+  }
+
+  /** Rows drawn at random, and the components they come from. */
+  draw(count, random) {
     const { dim, mean, nu } = this;
     const root = Float64Array.from(this.scale);
     for (let m = 0; m < this.count; m++) cholesky(root, dim, m * dim * dim);
     const weights = this.logWeight.map(Math.exp);
     const noise = new Float64Array(dim);
-    const out = new Float64Array(count * dim);
+    const rows = new Float64Array(count * dim);
+    const slots = Array.from({ length: count }, () => random.choose(weights));
     for (let p = 0; p < count; p++) {
-      const m = random.choose(weights);
+      const m = slots[p];
       const stretch = Math.sqrt(nu[m] / 2 / random.gamma(nu[m] / 2));
       for (let j = 0; j < dim; j++) noise[j] = random.normal() * stretch;
       for (let i = 0; i < dim; i++) {
-        out[p * dim + i] = mean[m * dim + i];
-        for (let j = 0; j <= i; j++) out[p * dim + i] += root[(m * dim + i) * dim + j] * noise[j];
+        rows[p * dim + i] = mean[m * dim + i];
+        for (let j = 0; j <= i; j++) rows[p * dim + i] += root[(m * dim + i) * dim + j] * noise[j];
       }
     }
-    return out;
+    return { rows, slots };
   }
 
   /** The law of some of the columns, in the order given. */
@@ -186,7 +188,7 @@ export class StudentMixture {
         }
       }
     }
-    return new StudentMixture(this.logWeight, mean, scale, this.nu);
+    return new StudentMixture(this.logWeight, mean, scale, this.nu, size);
   }
 
   /**
@@ -196,6 +198,11 @@ export class StudentMixture {
    * of the values; the weights move to the components that explain the values.
    */
   conditional(columns, values) {
+    return this.given(columns, values).normalize();
+  }
+
+  /** The same with weights that hold the density of the values, too. */
+  given(columns, values) {
     const { count, dim, nu } = this;
     const given = columns.length;
     const rest = this.support.filter(c => !columns.includes(c));
@@ -240,14 +247,47 @@ export class StudentMixture {
         }
       }
     }
-    const total = logSumExp(logWeight);
-    for (let m = 0; m < count; m++) logWeight[m] -= total;
     return new StudentMixture(
       logWeight,
       mean,
       scale,
       nu.map(value => value + given),
     );
+  }
+
+  /** The same components with other weights. */
+  reweigh(logWeight) {
+    return new StudentMixture(logWeight, this.mean, this.scale, this.nu, this.dim);
+  }
+
+  /** With weights that sum to one. */
+  normalize() {
+    const total = logSumExp(this.logWeight);
+    if (!Number.isFinite(total)) throw new RangeError("the values given have no density");
+    return this.reweigh(this.logWeight.map(weight => weight - total));
+  }
+
+  /** The components of several mixtures as one. */
+  static join(parts) {
+    const [first] = parts;
+    if (parts.length === 1) return first;
+    const together = name => {
+      const size = first[name].length;
+      const out = new Float64Array(size * parts.length);
+      parts.forEach((part, k) => out.set(part[name], k * size));
+      return out;
+    };
+    const names = ["logWeight", "mean", "scale", "nu"];
+    return new StudentMixture(...names.map(together), first.dim);
+  }
+
+  /** There are no codes here: the whole of it. */
+  slice() {
+    return this;
+  }
+
+  at() {
+    return this;
   }
 
   /** Distribution function at points of one column. */
@@ -275,18 +315,26 @@ export class StudentMixture {
     return bisectQuantile(points => this.cdf(points), shares, low, high);
   }
 
-  /** The same without components that hold less than exp(-UNSEEN) of the mass: for pictures. */
+  /** Components that hold more than exp(-UNSEEN) of the mass. */
+  visible() {
+    return [...this.logWeight.keys()].filter(m => this.logWeight[m] > -UNSEEN);
+  }
+
+  /** The same without the others: for pictures. */
   prune() {
-    const kept = [...this.logWeight.keys()].filter(m => this.logWeight[m] > -UNSEEN);
-    if (kept.length === this.count) return this;
-    const pick = (values, size) =>
-      Float64Array.from(kept.flatMap(m => [...values.subarray(m * size, (m + 1) * size)]));
+    const kept = this.visible();
+    return kept.length === this.count ? this : this.pick(kept);
+  }
+
+  /** Some of the components. */
+  pick(slots) {
     const { dim } = this;
     return new StudentMixture(
-      pick(this.logWeight, 1),
-      pick(this.mean, dim),
-      pick(this.scale, dim * dim),
-      pick(this.nu, 1),
+      pickSlots(this.logWeight, slots, 1),
+      pickSlots(this.mean, slots, dim),
+      pickSlots(this.scale, slots, dim * dim),
+      pickSlots(this.nu, slots, 1),
+      dim,
     );
   }
 
@@ -312,6 +360,13 @@ export class StudentMixture {
 /** Log density at the mean of a Student-t whose scale has the Cholesky factor with log determinant `logDet`. */
 function studentPeak(logDet, nu, dim) {
   return lgammaGain(0.5 * nu, 0.5 * dim) - logDet - 0.5 * dim * LOG_TWO_PI;
+}
+
+/** The parts of an array that belong to some of the components, `size` numbers each. */
+export function pickSlots(values, slots, size) {
+  const out = new Float64Array(slots.length * size);
+  slots.forEach((slot, k) => out.set(values.subarray(slot * size, (slot + 1) * size), k * size));
+  return out;
 }
 
 /** Index of the first of increasing values that is above `bound`; their number if none is. */

@@ -5,10 +5,23 @@
 
 import { COLUMN_MAPS } from "./columns.js";
 import { unpack } from "./numbers.js";
+import { SplitColumns } from "./split.js";
+
+/** A map that increases: what a distribution function and quantiles of one column inside read outside. */
+class Increasing {
+  cdf(inside, points) {
+    return inside.cdf(this.normalize(points));
+  }
+
+  quantile(inside, shares) {
+    return this.denormalize(inside.quantile(shares));
+  }
+}
 
 /** The affine map x -> (x - center) matrix. */
-export class Frame {
+export class Frame extends Increasing {
   constructor(center, matrix, inverse, logDet) {
+    super();
     Object.assign(this, { center, matrix, inverse, logDet });
     this.dim = center.length;
   }
@@ -97,9 +110,10 @@ export class Frame {
   checkGiven() {}
 }
 
-/** Maps of some of the columns; beyond their bounds there is no mass and the score is zero. */
-export class ColumnMaps {
+/** Maps of some of the columns; beyond their bounds there is no mass and the score is zero.  A gap stays one. */
+export class ColumnMaps extends Increasing {
   constructor(maps, dim) {
+    super();
     Object.assign(this, { maps, dim });
   }
 
@@ -127,8 +141,8 @@ export class ColumnMaps {
     return out;
   }
 
-  /** What a distribution function of one column inside reads outside. */
-  cdfOutside(points, below) {
+  cdf(inside, points) {
+    const below = super.cdf(inside, points);
     const map = this.maps.get(0);
     return map ? below.map((value, p) => map.readCdf(points[p], value)) : below;
   }
@@ -139,7 +153,7 @@ export class ColumnMaps {
       for (let p = 0, k = j; p < logDensity.length; p++, k += dim) {
         const x = points[k];
         if (x < map.low || x > map.high) logDensity[p] = -Infinity;
-        if (!support[j]) continue;
+        if (!support[j] || Number.isNaN(x)) continue;
         const [logSlope, bend] = map.slope(clamp(x, map));
         logDensity[p] += logSlope;
         if (score) score[k] = score[k] * Math.exp(logSlope) + bend;
@@ -184,10 +198,12 @@ export class ColumnMaps {
 }
 
 /** Some of the columns; the others follow from them by a relation found in the sample. */
-export class KeptColumns {
+export class KeptColumns extends Increasing {
   constructor(kept, dropped, relation, ends) {
+    super();
     Object.assign(this, { kept, dropped, relation, ends });
     this.dim = kept.length + dropped.length;
+    this.inside = kept.length;
   }
 
   static read(numbers) {
@@ -271,8 +287,9 @@ export class KeptColumns {
 }
 
 /** No mass where columns that follow from these would leave their bounds; the twin of core/restriction.py. */
-export class Restriction {
+export class Restriction extends Increasing {
   constructor(relation, low, high, logMass) {
+    super();
     Object.assign(this, { relation, low, high, logMass });
     this.dim = relation.center.length;
   }
@@ -338,4 +355,7 @@ function clamp(x, map) {
   return Math.min(Math.max(x, map.low), map.high);
 }
 
-export const TRANSFORMS = { frame: Frame, maps: ColumnMaps, kept: KeptColumns, restriction: Restriction };
+export const TRANSFORMS = {
+  ...{ frame: Frame, maps: ColumnMaps, kept: KeptColumns, restriction: Restriction },
+  split: SplitColumns,
+};
