@@ -9,9 +9,9 @@ import pandas as pd
 from skpro.utils import check_estimator
 
 from discoformer.adapters.skpro import ConditionalDensity, DiScoFormerRegressor
+from discoformer.core.fields import Density
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # those of the library
 @pytest.mark.parametrize("kind", [DiScoFormerRegressor, ConditionalDensity])
 def test_the_checks_of_skpro(kind: type) -> None:
@@ -30,3 +30,22 @@ def test_all_rows_in_one_batch_are_the_conditionals_of_one_at_a_time() -> None:
         one = fitted.density_.conditional([0, 1], x[row])
         np.testing.assert_allclose(law.log_pdf(target[:4]).iloc[row], one.log_density(y[row].reshape(1, 1)))
         np.testing.assert_allclose(law.cdf(target[:4]).iloc[row], one.cdf(y[row].reshape(1, 1)))
+
+
+@pytest.mark.filterwarnings("ignore")  # those of the library
+def test_mean_variance_and_energies_are_those_of_the_law() -> None:
+    laws = ConditionalDensity(**ConditionalDensity.get_test_params()[0])
+    shares = np.linspace(0, 1, 4002)[1:-1]
+    quantiles = np.stack([law.quantile(shares).numpy().ravel() for law in _each(laws)])
+    np.testing.assert_allclose(laws.mean().to_numpy().ravel(), quantiles.mean(1), atol=0.05)
+    np.testing.assert_allclose(laws.var().to_numpy().ravel(), quantiles.var(1), rtol=0.1)
+    gaps = np.abs(quantiles[:, ::8, None] - quantiles[:, None, ::8]).mean((1, 2))
+    np.testing.assert_allclose(laws.energy().to_numpy().ravel(), gaps, rtol=0.05)
+    at = pd.DataFrame({"y": [0.0, 1.0, -1.0]})
+    expected = np.abs(quantiles - at.to_numpy()).mean(1)
+    np.testing.assert_allclose(laws.energy(at).to_numpy().ravel(), expected, rtol=0.05)
+    assert laws.sample(5).groupby(level=1).size().tolist() == [5, 5, 5]
+
+
+def _each(laws: ConditionalDensity) -> list[Density]:
+    return [laws.density.conditional([0], row) for row in laws.rows]

@@ -107,6 +107,16 @@ class Session:
             found[name] = ledger.rows(key for job in jobs for key in job.keys)
         return found
 
+    def runs(self, table: str, keys: Sequence[str], values: Sequence[str]) -> Ledger:
+        """Measurements of a table one by one, in results/<table>_runs.csv, and by method as the last key.
+
+        Those of rivals stay, those of former weights of the model go.
+        """
+        ledger = Ledger(self.results / f"{table}_runs.csv", (*keys, "method"), values)
+        label, identity, _ = self.ours
+        ledger.forget(lambda key: key["method"].split("@")[0] == label and key["method"] != identity)
+        return ledger
+
     def bar(self, text: str, value: float, bound: float, *, below: bool = True) -> str:
         """Note a bar, value <= bound (or >= with ``below=False``), and say whether it is met."""
         met = value <= bound if below else value >= bound
