@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ from discoformer.models.mixture.weigh import blend
 from discoformer.models.network import Network
 from discoformer.scale.stream import Stream, StreamingMethod
 
-__all__ = ["UnifiedNetwork"]
+__all__ = ["Seen", "UnifiedNetwork"]
 
 
 class UnifiedNetwork(Network, StreamingMethod):
@@ -70,39 +71,49 @@ class UnifiedNetwork(Network, StreamingMethod):
 
     def digest(self, points: Tensor, weights: Tensor | None, axes: Axes | None = None) -> Blend:
         """What is to be believed of normalized points (..., n, d), with the axes that count."""
-        batch = points.shape[:-2]
+        return self.believe(self.see(points, weights, axes))[0]
+
+    def see(self, points: Tensor, weights: Tensor | None, axes: Axes | None) -> Seen:
+        """The mixture of normalized points (..., n, d) as the core gives it."""
         flat = points.reshape(-1, *points.shape[-2:])
         sample = InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
-        return each_part(
-            self.believe(sample, axes), lambda tensor: tensor.reshape((*batch, *tensor.shape[1:]))
-        )
+        return self._see(sample, axes, points.shape[:-2])
 
-    def believe(self, sample: Sample, axes: Axes | None) -> Blend:
-        """The mixture of a sample (B) as the core gives it, and merged, weighed by rows that are left out."""
+    def _see(self, sample: Sample, axes: Axes | None, batch: torch.Size) -> Seen:
         axes = None if axes is None else axes.flat()
         mixture: StudentMixture = self.core.digest(sample, axes=axes, evidence=True)
         few = sample.few()
         assert isinstance(few, InMemory)
-        merged = merge(few, mixture, axes)
-        if few is not sample:
-            merged = settle(sample, merged, axes, SETTLE)
-        left_out = [part.left_out(few.points, few.weights) for part in (mixture, merged)]
-        return blend((mixture, merged), left_out, few.weights)
+        return Seen(sample, few, axes, mixture, mixture.left_out(few.points, few.weights), batch)
+
+    def believe(self, seen: Seen) -> tuple[Blend, Tensor]:
+        """The mixture as it came, and merged, weighed by rows that are left out; and these rows without them.
+
+        The latter are log densities (..., n) of the rows that decide, inside.
+        """
+        merged = merge(seen.few, seen.mixture, seen.axes)
+        if seen.few is not seen.sample:
+            merged = settle(seen.sample, merged, seen.axes, SETTLE)
+        left_out = seen.left_out, merged.left_out(seen.few.points, seen.few.weights)
+        found = blend((seen.mixture, merged), left_out, seen.few.weights)
+        blended = (torch.stack(left_out, -1) + found.log_weight.unsqueeze(-2)).logsumexp(-1)
+        return each_part(found, seen.unfold), seen.unfold(blended)
 
     def without_axes(self) -> UnifiedNetwork:
         """The same network, exactly affine equivariant."""
         return UnifiedNetwork(self.core, axes=False)
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
-        return push(*self.fit_inside(context, weights))
+        seen, frame = self.look(context, weights)
+        return push(self.believe(seen)[0], [frame])
 
-    def fit_inside(self, context: Tensor, weights: Tensor | None = None) -> tuple[Blend, list[Frame]]:
-        """The density of a context (..., n, d) in its frame, and the frame."""
+    def look(self, context: Tensor, weights: Tensor | None = None) -> tuple[Seen, Frame]:
+        """What the core makes of a context (..., n, d) in its frame, and the frame."""
         check_untracked(weights)
         context = context.to(self.dtype)
         weights = None if weights is None else weights.to(self.dtype)
         frame, axes = self.place(context, weights)
-        return self.digest(frame.normalize(context), weights, axes), [frame]
+        return self.see(frame.normalize(context), weights, axes), frame
 
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:
@@ -112,8 +123,42 @@ class UnifiedNetwork(Network, StreamingMethod):
         name = _frame_name(stream.rows, stream.source.dim, self.axes)
         frame = stream.frame(name)
         axes = Axes.between(frame, stream.frame("standardize")).to(self.dtype) if self.axes else None
-        found = self.believe(StreamedSample(stream, name, self.dtype), axes)
-        return push(each_part(found, lambda tensor: tensor.squeeze(0)), [frame.to(self.dtype)])
+        found, _ = self.believe(self._see(StreamedSample(stream, name, self.dtype), axes, torch.Size()))
+        return push(found, [frame.to(self.dtype)])
+
+
+class Seen(NamedTuple):
+    """A batch (B) of samples as the core sees them, before anything is merged.
+
+    Attributes
+    ----------
+    sample, few : all points, and those that decide
+    axes : that count
+    mixture : as the core gives it
+    left_out : (B, n), log densities of the points that decide, each without itself
+    batch : what the samples are a batch of, (...)
+    """
+
+    sample: Sample
+    few: InMemory
+    axes: Axes | None
+    mixture: StudentMixture
+    left_out: Tensor
+    batch: torch.Size
+
+    def unfold(self, tensor: Tensor) -> Tensor:
+        """From a batch (B, ...) to the batch of the samples."""
+        return tensor.reshape((*self.batch, *tensor.shape[1:]))
+
+    def only(self, member: int) -> Seen:
+        """One sample of the batch, which must be in memory as a whole."""
+
+        def own(tensor: Tensor) -> Tensor:
+            return tensor[member : member + 1]
+
+        few = InMemory(own(self.few.points), None if self.few.weights is None else own(self.few.weights))
+        axes = None if self.axes is None else Axes(*map(own, self.axes))
+        return Seen(few, few, axes, self.mixture.map(own), own(self.left_out), torch.Size())
 
 
 def each_part(found: Blend, function: Callable[[Tensor], Tensor]) -> Blend:

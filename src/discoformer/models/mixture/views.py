@@ -22,8 +22,8 @@ from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.mixed_views import fit_mixed
 from discoformer.models.mixture.sample import FEW, MANY
-from discoformer.models.mixture.unified_network import UnifiedNetwork, each_part
-from discoformer.models.mixture.weigh import choose
+from discoformer.models.mixture.unified_network import Seen, UnifiedNetwork, each_part
+from discoformer.models.mixture.weigh import SILENT, chances, log_weights
 from discoformer.models.network import TorchMethod
 from discoformer.scale.stream import Stream, StreamingMethod
 
@@ -77,11 +77,27 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         maps = fit_margins(self.network, context, weights)
         both = torch.stack([context, maps.normalize(context)], -3)  # (..., 2, n, d)
         share = None if weights is None else weights.unsqueeze(-2).expand(both.shape[:-1])
-        found, [frames] = self.network.fit_inside(both, share)
-        plain, inner = (_one_of(found, frames, context.ndim - 2, view) for view in range(2))
-        return _weighed(
-            plain, inner, maps, At(both[..., 0, :, :], both[..., 1, :, :], _all(context)), weights
-        )
+        seen, frames = self.network.look(both, share)
+        at = At(context, both[..., 1, :, :], _all(context))
+        slope = frames.log_det.unsqueeze(-1)  # (..., 2, 1)
+        stretch = maps.log_det_left_out(at, weights)
+        slope = slope + torch.stack([torch.zeros_like(stretch), stretch], -2)  # (..., 2, n)
+        # A view without a chance is not worth merging: most samples have one.
+        chance = chances(seen.unfold(seen.left_out) + slope, weights)  # (..., 2)
+        heard = chance.detach() > SILENT
+        if context.ndim == 2 and not bool(heard.all()):
+            return self._alone(seen, frames, maps, int(heard[1]))
+        found, left_out = self.network.believe(seen)
+        chance = chances(left_out + slope, weights).masked_fill(~heard, 0.0)
+        views = [_one_of(found, frames, context.ndim - 2, view) for view in range(2)]
+        return Blend((views[0], push(views[1], [maps])), log_weights(chance))
+
+    def _alone(self, seen: Seen, frames: Frame, maps: ColumnMaps, view: int) -> Blend:
+        """One of two views, all that is to be believed."""
+        found, _ = self.network.believe(seen.only(view))
+        inside = push(found, [frames.map(lambda tensor: tensor[view])])
+        whole = push(inside, [maps]) if view else inside
+        return Blend((whole,), found.log_weight.new_zeros(1))
 
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
         """Fit to rows with categories, circles or gaps; of more than `MANY`, `FEW` decide."""
@@ -98,7 +114,10 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
     def _few_decide(self, plain: Density, rows: Tensor, weights: Tensor | None) -> Density:
         maps = fit_margins(self.network, rows, weights)
         at = At(rows, maps.normalize(rows), _all(rows))
-        return _weighed(plain, self.network._fit(at.inside, weights), maps, at, weights)
+        inner = self.network._fit(at.inside, weights)
+        normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
+        chance = chances(torch.stack([plain.left_out(rows, weights), normal], -2), weights)
+        return Blend((plain, push(inner, [maps])), log_weights(chance))
 
 
 def _one_of(found: Blend, frames: Frame, axis: int, view: int) -> Density:
@@ -118,9 +137,3 @@ def _few(context: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
 def _all(points: Tensor) -> Tensor:
     """Every column counts: (d,)."""
     return torch.ones(points.shape[-1], dtype=torch.bool, device=points.device)
-
-
-def _weighed(plain: Density, inner: Density, maps: ColumnMaps, at: At, weights: Tensor | None) -> Blend:
-    """The mixture of two views, by the chance that each is the better one."""
-    normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
-    return choose(plain, push(inner, [maps]), (plain.left_out(at.outside, weights), normal), weights)

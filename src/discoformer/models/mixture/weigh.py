@@ -10,45 +10,46 @@ from torch import Tensor
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 
-__all__ = ["blend", "chance_of_being_better", "choose", "leave_one_out_weights", "without_silent"]
+__all__ = ["SILENT", "blend", "chances", "leave_one_out_weights", "log_weights", "without_silent"]
 
-_SILENT = 1e-6  # weight of a part that is not asked
+SILENT = 1e-6  # weight of a part that is not asked
 
 
 def blend(densities: Sequence[Density], left_out: Sequence[Tensor], weights: Tensor | None) -> Blend:
     """The mixture of densities with the weights that their left-out log densities (..., n) give them."""
     found = leave_one_out_weights(torch.stack(list(left_out), -1), weights)
-    return Blend(tuple(densities), found.clamp_min(torch.finfo(found.dtype).tiny).log())
+    return Blend(tuple(densities), log_weights(found))
 
 
 def without_silent(found: Blend) -> Blend:
     """A blend of one sample without the parts that nothing speaks for: to ask them would take time alone."""
-    heard = [k for k, weight in enumerate(found.log_weight.exp().tolist()) if weight > _SILENT]
+    heard = [k for k, weight in enumerate(found.log_weight.exp().tolist()) if weight > SILENT]
     return Blend(tuple(found.parts[k] for k in heard), found.log_weight[heard].log_softmax(-1))
 
 
-def choose(first: Density, second: Density, left_out: Sequence[Tensor], weights: Tensor | None) -> Blend:
-    """Two densities, each with the chance that it is the better one of the two."""
-    chance = chance_of_being_better(left_out[0] - left_out[1], weights)
-    found = torch.stack([chance, 1 - chance], -1)
-    return Blend((first, second), found.clamp_min(torch.finfo(found.dtype).eps).log().log_softmax(-1))
+def chances(left_out: Tensor, weights: Tensor | None) -> Tensor:
+    """The chances (..., 2) that one of two densities is the better one, by left-out log densities (..., 2, n).
 
-
-def chance_of_being_better(gain: Tensor, weights: Tensor | None) -> Tensor:
-    """The chance (...) that a gain of left-out log density (..., n) holds: Phi(mean / standard error).
-
-    Weights that maximize the likelihood would share where two densities are about as likely, although the
-    rougher one has a far worse score.  This follows the same evidence to a decision, smoothly.
+    With the mean gain of one over the other, Phi(mean / standard error).  Weights that maximize the likelihood
+    would share where two densities are about as likely, although the rougher one has a far worse score.  This
+    follows the same evidence to a decision, smoothly.
 
     >>> gain = torch.tensor([1.0, 1.2, 0.8, -0.5], dtype=torch.float64)
-    >>> [round(float(chance_of_being_better(sign * gain, None)), 3) for sign in (1, -1)]
+    >>> chances(torch.stack([gain, 0 * gain]), None).round(decimals=3).tolist()
     [0.97, 0.03]
     """
+    gain = left_out[..., 0, :] - left_out[..., 1, :]
     share = torch.full_like(gain, 1 / gain.shape[-1]) if weights is None else weights.to(gain)
     mean = (share * gain).sum(-1)
     variance = (share * (gain - mean.unsqueeze(-1)).square()).sum(-1) * share.square().sum(-1)
-    chance: Tensor = torch.special.ndtr(mean / (variance + torch.finfo(gain.dtype).tiny).sqrt())
-    return chance
+    ratio = mean / (variance + torch.finfo(gain.dtype).tiny).sqrt()
+    found: Tensor = torch.special.ndtr(torch.stack([ratio, -ratio], -1))
+    return found
+
+
+def log_weights(weights: Tensor) -> Tensor:
+    """Logarithms (..., K) of weights, none of them infinite, that sum to one."""
+    return weights.clamp_min(torch.finfo(weights.dtype).tiny).log().log_softmax(-1)
 
 
 def leave_one_out_weights(left_out: Tensor, weights: Tensor | None, rounds: int = 100) -> Tensor:
