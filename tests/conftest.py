@@ -10,7 +10,7 @@ from browsing import Browser, start_browser
 
 from discoformer.data.files import Table, write_table
 from discoformer.models import registry
-from discoformer.models.mixture import sample, streamed, unified_network, views
+from discoformer.models.mixture import unified
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.scale import ranks, source
 
@@ -51,10 +51,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples of a few thousand rows are large: a part of them decides."""
-    for module in (sample, streamed, views, unified_network):
-        monkeypatch.setattr(module, "MANY", 1000)
-    for module in (sample, streamed, views):
-        monkeypatch.setattr(module, "FEW", 600)
+    monkeypatch.setattr(unified.UnifiedCore, "deciding", 250)
 
 
 @pytest.fixture

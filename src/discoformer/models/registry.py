@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import resources
 from importlib.metadata import entry_points
@@ -99,7 +99,11 @@ def _build(kind: object, values: dict[str, Any], frame: str) -> Network:
 
 
 def save_model(network: Network, card: Card, path: str | Path) -> None:
-    """Write weights and card, in float32, whole or not at all."""
+    """Write weights and card, in float32, whole or not at all.
+
+    The card says all that decides answers: every value of the core, defaults included.
+    """
+    card = replace(card, core={"kind": card.core["kind"], **asdict(network.core.config)})
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     tensors = {k: v.detach().to(torch.float32) for k, v in network.core.state_dict().items()}
     _write(tensors, card, path)

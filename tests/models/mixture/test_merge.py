@@ -3,7 +3,7 @@
 import torch
 from helpers import F64, gmm_sample, mixture_network
 
-from discoformer.models.mixture.merge import merge, settle
+from discoformer.models.mixture.merge import Rule, merge, settle
 from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.student import StudentMixture
 
@@ -11,7 +11,7 @@ from discoformer.models.mixture.student import StudentMixture
 def test_one_cluster_is_one_slot_with_its_moments() -> None:
     x = torch.randn(3, 2000, 2, generator=torch.Generator().manual_seed(0), dtype=F64)
     network = mixture_network()
-    merged = merge(InMemory(x), network.core.encode(x, slots=6), None)
+    merged = merge(InMemory(x), network.core.encode(x, slots=6), None, Rule())
     alive = merged.log_weight > -40
     assert bool((alive.sum(-1) <= 3).all())
     mean = (merged.log_weight.exp().unsqueeze(-1) * merged.mean).sum(1)
@@ -27,7 +27,7 @@ def test_a_step_on_gaussian_slots_is_that_of_scikit_learn() -> None:
     mixture = StudentMixture(
         torch.from_numpy(start.weights_).log(), means, scales, torch.full((2,), 1e9, dtype=F64)
     ).map(lambda tensor: tensor.unsqueeze(0))
-    found = settle(InMemory(x.unsqueeze(0)), mixture, None, 1)
+    found = settle(InMemory(x.unsqueeze(0)), mixture, None, 1, Rule())
     torch.testing.assert_close(found.mean[0], means, rtol=1e-5, atol=1e-5)
     weights = torch.from_numpy(start.weights_)
     torch.testing.assert_close(found.log_weight[0].exp(), weights, rtol=1e-6, atol=1e-6)
@@ -39,11 +39,11 @@ def test_a_batch_is_its_samples_and_rotations_are_followed() -> None:
     network = mixture_network()
     x = torch.stack([gmm_sample(200, 2, seed) for seed in range(3)])
     x = network.frame.fit(x).normalize(x)
-    both = merge(InMemory(x), network.core.encode(x), None)
+    both = merge(InMemory(x), network.core.encode(x), None, Rule())
     turn = torch.linalg.qr(torch.randn(2, 2, generator=torch.Generator().manual_seed(1), dtype=F64))[0]
     for k in range(3):
-        alone = merge(InMemory(x[k : k + 1]), network.core.encode(x[k : k + 1]), None)
+        alone = merge(InMemory(x[k : k + 1]), network.core.encode(x[k : k + 1]), None, Rule())
         own = both.map(lambda tensor, k=k: tensor[k : k + 1])
         torch.testing.assert_close(own.log_density(x[k : k + 1]), alone.log_density(x[k : k + 1]))
-        turned = merge(InMemory(x[k : k + 1] @ turn), network.core.encode(x[k : k + 1] @ turn), None)
+        turned = merge(InMemory(x[k : k + 1] @ turn), network.core.encode(x[k : k + 1] @ turn), None, Rule())
         torch.testing.assert_close(turned.log_density(x[k : k + 1] @ turn), alone.log_density(x[k : k + 1]))

@@ -36,10 +36,10 @@ def test_of_many_rows_all_settle_what_a_part_decided(
     model_path: Path, many: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core, x = load_network(model_path).core, torch.from_numpy(two_groups(3000))
-    few = sample_module.InMemory(x.unsqueeze(0)).few().points[0]
+    few = sample_module.InMemory(x.unsqueeze(0)).few(core.deciding).points[0]
     idle = ~(x.unsqueeze(1) == few).all(-1).any(-1)
     mirrored = torch.where(idle.unsqueeze(-1), -x, x)  # of the same radius, so the same rows decide
-    assert int(idle.sum()) == 2400
+    assert int(idle.sum()) == 2750
     for settle, same in ((0, True), (1, False)):
         monkeypatch.setattr(unified, "SETTLE", settle)
         before, after = (core.encode(y).mean for y in (x, mirrored))

@@ -9,8 +9,6 @@ from helpers import F64, assert_same, gmm_sample
 from discoformer import load_model
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density
-from discoformer.models.mixture import sample as sample_module
-from discoformer.models.mixture import streamed as streamed_module
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.mixture.views import Views
@@ -93,13 +91,11 @@ def test_rows_of_weight_zero_do_not_count_in_the_moments(axes: bool) -> None:
 
 
 @pytest.mark.parametrize("axes", [False, True])
-@pytest.mark.parametrize("many", [10, 32_768])
+@pytest.mark.parametrize("deciding", [70, 8192])
 def test_a_stream_answers_as_the_sample_in_memory(
-    many: int, axes: bool, monkeypatch: pytest.MonkeyPatch
+    deciding: int, axes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sample_module, streamed_module):
-        monkeypatch.setattr(module, "MANY", many)
-        monkeypatch.setattr(module, "FEW", 100)
+    monkeypatch.setattr(UnifiedCore, "deciding", deciding)
     net = network(axes)
     for x in (gmm_sample(300, 3), gmm_sample(15, 3)):
         streamed = net.fit_stream(Stream(open_source(x.numpy())))

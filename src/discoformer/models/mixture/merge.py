@@ -2,7 +2,8 @@
 
 The network keeps more slots than clusters, because it must not lose one.  With many points the slots too many
 cost more than they gain: every parameter has its variance.  Two slots become one while that loses less log
-likelihood than their parameters are worth, 1.5 for each (AIC3 of Bozdogan, made for numbers of components):
+likelihood than their parameters are worth, 1.5 for each by default (AIC3 of Bozdogan, made for numbers of
+components):
 
 1. Without a look at the sample, slots are merged to half of them, a quarter, ... one, cheapest first.  A few
    steps of expectation-maximization and the criterion say which of these is best.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -31,18 +32,39 @@ from discoformer.models.mixture.sample import InMemory, Sample
 from discoformer.models.mixture.slots import Moments, Slots, make_slots, moments_of
 from discoformer.models.mixture.student import StudentMixture
 
-__all__ = ["merge", "settle"]
+__all__ = ["Rule", "merge", "settle"]
 
-_PRICE = 1.5  # log likelihood that a parameter must gain
 _DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
 _NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
-_PSEUDO = 1.0  # points' worth of the mean scale in every slot: one with few points stays sound
 _TIED = 1e-10  # difference of costs that rounding can make
 _NEAR = 3  # neighbours that a slot may merge with
 _TRIED, _BETWEEN, _STEPS = 3, 4, 20  # steps: of what is tried, between merges, and at the end, at most
 _CHUNK = 2**21  # numbers in an intermediate
+
+
+class Prices(Protocol):
+    """What a core's config says of merging."""
+
+    @property
+    def merge_price(self) -> float: ...
+    @property
+    def merge_pseudo(self) -> float: ...
+
+
+class Rule(NamedTuple):
+    """The log likelihood that a parameter must gain, and points' worth of the mean scale in every slot.
+
+    With the latter a slot of few points stays sound.
+    """
+
+    price: float = 1.5
+    pseudo: float = 1.0
+
+    @classmethod
+    def of(cls, config: Prices) -> Rule:
+        return cls(config.merge_price, config.merge_pseudo)
 
 
 class _Group(NamedTuple):
@@ -94,40 +116,42 @@ class _Group(NamedTuple):
         return make_slots(log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
 
 
-def merge(sample: InMemory, mixture: StudentMixture, axes: Axes | None) -> StudentMixture:
+def merge(sample: InMemory, mixture: StudentMixture, axes: Axes | None, rule: Rule) -> StudentMixture:
     """A mixture (B) of a sample, from the network, with fewer slots, and with what they rest on.
 
     Slots that are merged away in some samples of the batch but not in all have no weight there.
     """
-    slots = _best_of_halves(sample, _Group.of(mixture), axes)
-    slots = _merge_while_it_pays(sample, slots, axes)
-    return _rest_on(sample, _climb(sample, slots, axes, _STEPS), axes)
+    slots = _best_of_halves(sample, _Group.of(mixture), axes, rule)
+    slots = _merge_while_it_pays(sample, slots, axes, rule)
+    return _rest_on(sample, _climb(sample, slots, axes, _STEPS, rule), axes, rule)
 
 
-def settle(sample: Sample, mixture: StudentMixture, axes: Axes | None, steps: int) -> StudentMixture:
+def settle(
+    sample: Sample, mixture: StudentMixture, axes: Axes | None, steps: int, rule: Rule
+) -> StudentMixture:
     """A merged mixture after some steps over a larger sample."""
-    return _rest_on(sample, _climb(sample, _Group.of(mixture), axes, steps), axes)
+    return _rest_on(sample, _climb(sample, _Group.of(mixture), axes, steps, rule), axes, rule)
 
 
-def _rest_on(sample: Sample, slots: _Group, axes: Axes | None) -> StudentMixture:
+def _rest_on(sample: Sample, slots: _Group, axes: Axes | None, rule: Rule) -> StudentMixture:
     """The mixture with what its scales rest on."""
     moments = _look(sample, slots)
     count = moments.share * sample.total
     one, none = torch.ones_like(count), torch.zeros_like(count)
     evidence = Evidence(
-        one * _PSEUDO, one, slots.gate, 1 - slots.gate, none, count, count * moments.tail, axes
+        one * rule.pseudo, one, slots.gate, 1 - slots.gate, none, count, count * moments.tail, axes
     )
     return StudentMixture(slots.log_weight, slots.mean, slots.scale, slots.nu, evidence)
 
 
-def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int) -> _Group:
+def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> _Group:
     """Expectation-maximization while it gains, at most so many steps."""
     before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
     climbing = torch.ones_like(before, dtype=torch.bool)
     for _ in range(steps):
         moments = _look(sample, slots)
         log_likelihood = _log_likelihood(moments, sample.total)
-        stepped = _step(moments, slots, sample.total, axes)
+        stepped = _step(moments, slots, sample.total, axes, rule)
         slots = _chosen(climbing, stepped, slots)
         climbing = climbing & (log_likelihood - before >= _NOTHING)
         before = log_likelihood
@@ -153,27 +177,27 @@ def _log_likelihood(moments: Moments, total: Tensor) -> Tensor:
     return total[:, 0] * moments.mean.shape[-1] * (moments.share * moments.log_mixture).sum(-1)
 
 
-def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None) -> _Group:
+def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rule: Rule) -> _Group:
     """The M-step; scales are shrunk a little towards their mean."""
     covariance, gate = moments.covariance, slots.gate[..., None, None]
     if axes is not None:
         covariance = gate * covariance + (1 - gate) * axes.along(axes.diagonal(covariance))
     pooled = (moments.share[..., None, None] * covariance).sum(-3, keepdim=True)
     count = (moments.share * total)[..., None, None]
-    scale = (count * covariance + _PSEUDO * pooled) / (count + _PSEUDO)
+    scale = (count * covariance + rule.pseudo * pooled) / (count + rule.pseudo)
     scale = 0.5 * (scale + scale.mT)
     scale = scale + _FLOOR * torch.eye(scale.shape[-1], dtype=scale.dtype, device=scale.device)
     log_weight = moments.share.clamp_min(math.exp(_DEAD)).log()
     return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale)
 
 
-def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None) -> _Group:
+def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
     """Of all slots, half of them, a quarter, ...: the one above that which the criterion likes best."""
     levels, values = [slots], []
     for level in _halves(slots):
-        level = _climb(sample, level, axes, _TRIED)
+        level = _climb(sample, level, axes, _TRIED, rule)
         gained = _log_likelihood(_look(sample, level), sample.total)
-        values.append(gained - _PRICE * (level.free() * level.there).sum(-1))
+        values.append(gained - rule.price * (level.free() * level.there).sum(-1))
         levels.append(level)
     if not values:
         return slots
@@ -205,20 +229,20 @@ def _halves(slots: _Group) -> list[_Group]:
     return found
 
 
-def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None) -> _Group:
+def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
     """Merge pairs whose union loses less log likelihood of the sample than it saves, with steps between."""
     while slots.nu.shape[-1] > 1:
-        mutual, partner = _mutual(_losses(sample, slots.map(Tensor.detach)))
+        mutual, partner = _mutual(_losses(sample, slots.map(Tensor.detach), rule.price))
         rows, a = mutual.nonzero(as_tuple=True)
         if len(rows) == 0:
             break
         slots = _unite(slots, rows, a, partner[rows, a]).compact()
         merging = mutual.any(-1)  # the other samples of the batch are done
-        slots = _chosen(merging, _climb(sample, slots, axes, _BETWEEN), slots)
+        slots = _chosen(merging, _climb(sample, slots, axes, _BETWEEN, rule), slots)
     return slots
 
 
-def _losses(sample: InMemory, slots: _Group) -> Tensor:
+def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
     """What unions of neighbours cost (B, M, M): log likelihood less what they save; infinite if that is much.
 
     The sample's log likelihood changes by sum_i log(1 + (u - a - b)(x_i) / p(x_i)) if slots a and b of the
@@ -252,8 +276,8 @@ def _losses(sample: InMemory, slots: _Group) -> Tensor:
         gained = torch.log1p(ratio.clamp_min(-1 + 1e-12))
         part = 1 / size if share is None else share[:, start : start + rows].unsqueeze(-2)
         change = change + (gained * part).sum(-1)
-    price = _PRICE * (slots.free()[row, first] + slots.free()[row, second] - union.free())
-    cost = -sample.total * change - price
+    saved = price * (slots.free()[row, first] + slots.free()[row, second] - union.free())
+    cost = -sample.total * change - saved
     cost = cost.masked_fill((cost >= 0) | ~costs[row, first, second].isfinite(), torch.inf)
     found = torch.full_like(costs, torch.inf)
     found[row, first, second] = cost

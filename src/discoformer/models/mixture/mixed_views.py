@@ -23,10 +23,10 @@ from discoformer.core.transforms import ColumnMap, ColumnMaps
 from discoformer.models.mixture.category_scores import category_scores
 from discoformer.models.mixture.fill import fill
 from discoformer.models.mixture.margins import fit_margins
-from discoformer.models.mixture.merge import merge
+from discoformer.models.mixture.merge import Rule, merge
 from discoformer.models.mixture.mixed import MixedMixture, columns_of, to_codes
 from discoformer.models.mixture.mixed_em import Rows, e_step, first_guess, settle
-from discoformer.models.mixture.sample import FEW, MANY, InMemory
+from discoformer.models.mixture.sample import InMemory, too_many
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.mixture.weigh import blend, without_silent
@@ -47,8 +47,8 @@ def fit_mixed(
     """
     points = points.to(network.dtype)
     weights = None if weights is None else weights.to(points)
-    if len(points) > MANY:
-        points, weights = _few(points, weights)
+    if too_many(len(points), network.core.deciding):
+        points, weights = _few(points, weights, network.core.deciding), None
     scaling = fit_scaling(points, weights, layout.periods)
     inside = scaling.normalize(points)
     scales = [own.scale for own in scaling.maps.values() if isinstance(own, Scaling)]
@@ -61,13 +61,13 @@ def fit_mixed(
     return without_silent(blend(views, [view.left_out(points, weights) for view in views], weights))
 
 
-def _few(points: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
-    """`FEW` rows that stand for equal parts of a table, evenly in an order that their content gives."""
+def _few(points: Tensor, weights: Tensor | None, rows: int) -> Tensor:
+    """So many rows that stand for equal parts of a table, evenly in an order that their content gives."""
     order = content_noise(points, 1).squeeze(-1).argsort()
     share = torch.full_like(points[:, 0], 1 / len(points)) if weights is None else weights
-    middles = (torch.arange(FEW, device=points.device) + 0.5).to(share) / FEW
+    middles = (torch.arange(rows, device=points.device) + 0.5).to(share) / rows
     chosen = torch.searchsorted(share[order].cumsum(0).contiguous(), middles).clamp_max(len(points) - 1)
-    return points[order[chosen]], None
+    return points[order[chosen]]
 
 
 def _normal_margins(
@@ -135,7 +135,7 @@ class _Looking:
         )
         axes = None if axes is None else axes.flat()
         mixture: StudentMixture = self.network.core.digest(sample, axes=axes, evidence=True)
-        for part in (mixture, merge(sample, mixture, axes)):
+        for part in (mixture, merge(sample, mixture, axes, Rule.of(self.network.core.config))):
             own = part.map(lambda t: t.squeeze(0))
             assert own.evidence is not None
             outside = own.transform(frame.inverse, frame.center)

@@ -18,15 +18,23 @@ from discoformer.models.mixture.lift import lift
 from discoformer.models.mixture.slots import Slots
 from discoformer.models.mixture.statistics import slot_statistics
 
-__all__ = ["FEW", "MANY", "InMemory", "Sample"]
+__all__ = ["InMemory", "Sample", "too_many"]
 
-MANY = 32_768  # points from which on a part of them decides the structure
-FEW = 8192  # points of that part: as many as training has seen
+_TIMES = 4  # as many points as are to decide: below, a part of them would save nothing
 _CHUNK = 5 * 2**19  # bytes of temporaries in one chunk: what stays in cache is fastest
 _BESIDE = 96  # numbers per point beside its lift: three times the usual number of slots
 _LEAST = 256  # points in a chunk: with fewer, products of matrices are slow
 _SPREAD = 8  # chunks from which on all threads share them: fewer are not worth the handing over
 _KEEP = 128 * 2**20  # bytes of lifted points that are kept from one pass to the next
+
+
+def too_many(size: int, rows: int) -> bool:
+    """Whether so many points are more than all need to see: ``rows`` of them decide, and all settle it.
+
+    >>> too_many(40_000, 8192), too_many(20_000, 8192)
+    (True, False)
+    """
+    return size > _TIMES * rows
 
 
 class Sample(Protocol):
@@ -42,8 +50,8 @@ class Sample(Protocol):
         """Number of points (B, 1), or with weights the size of the equally weighted sample they equal."""
         ...
 
-    def few(self) -> InMemory | Self:
-        """Itself, or of more than `MANY` points `FEW`, evenly spaced in the order of their radius."""
+    def few(self, rows: int) -> InMemory | Self:
+        """Itself, or of `too_many` points so many rows, evenly spaced in the order of their radius."""
         ...
 
     def pool(self) -> Tensor:
@@ -84,10 +92,10 @@ class InMemory:
         batch, size, dim = self.points.shape
         return batch, size, dim
 
-    def few(self) -> InMemory:
-        if self.points.shape[1] <= MANY:
+    def few(self, rows: int) -> InMemory:
+        if not too_many(self.points.shape[1], rows):
             return self
-        return InMemory(gather_rows(self.points, evenly_by_radius(self.points.detach(), self.weights, FEW)))
+        return InMemory(gather_rows(self.points, evenly_by_radius(self.points.detach(), self.weights, rows)))
 
     def pool(self) -> Tensor:
         return pool_of(self.points)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from discoformer.core.transforms import Frame
 from discoformer.models.mixture.landmarks import POOL
-from discoformer.models.mixture.sample import FEW, MANY, InMemory
+from discoformer.models.mixture.sample import InMemory, too_many
 from discoformer.models.mixture.slots import Slots
 from discoformer.scale.stream import Stream
 
@@ -31,10 +31,10 @@ class StreamedSample:
     def total(self) -> Tensor:
         return torch.tensor([[self.stream.rows]], dtype=self.dtype)
 
-    def few(self) -> InMemory | StreamedSample:
-        if self.stream.rows <= MANY:
+    def few(self, rows: int) -> InMemory | StreamedSample:
+        if not too_many(self.stream.rows, rows):
             return self
-        points = self.frame.normalize(self.stream.evenly(self.name, FEW)).to(self.dtype)
+        points = self.frame.normalize(self.stream.evenly(self.name, rows)).to(self.dtype)
         return InMemory(points.unsqueeze(0))
 
     def pool(self) -> Tensor:

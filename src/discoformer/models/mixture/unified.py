@@ -47,7 +47,7 @@ _AXIS_FEATURES = 3  # what is seen of the axes: how far a slot is from them, how
 _BALLS = 4  # targets without axes: pooled covariance, own ball, common ball, ridge
 _TARGETS = 7  # and with them: diagonals of the own and of the pooled covariance, ball
 _LEAST = {"layers": 1, "width": 1, "heads": 1, "slots": 1, "loops": 0, "margin_slots": 1, "margin_groups": 2}
-_LEAST |= {"mixed_rounds": 0, "category_columns": 1}
+_LEAST |= {"deciding": 2, "mixed_rounds": 0, "category_columns": 1}
 _COMPANY = 3  # points, itself included, that a landmark of a robust start stands for
 
 
@@ -55,9 +55,11 @@ _COMPANY = 3  # points, itself included, that a landmark of a robust start stand
 class UnifiedConfig:
     """Size of a unified mixture core.
 
-    ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  Margins have at
-    most ``margin_slots`` slots and are read off ``margin_groups`` groups of neighbours.  Tables with
-    categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and categories are seen as
+    ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  Of very many
+    rows ``deciding`` decide, and all settle it.  Slots are merged unless each of their parameters gains
+    ``merge_price`` of log likelihood; merged ones have ``merge_pseudo`` points' worth of their mean scale.
+    Margins have at most ``margin_slots`` slots and are read off ``margin_groups`` groups of neighbours.
+    Tables with categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and categories are seen as
     ``category_columns`` columns.
     """
 
@@ -67,6 +69,9 @@ class UnifiedConfig:
     slots: int = 32
     loops: int = 4
     robust_start: bool = False
+    deciding: int = 8192
+    merge_price: float = 1.5
+    merge_pseudo: float = 1.0
     margin_slots: int = 24
     margin_groups: int = 1024
     mixed_rounds: int = 8
@@ -74,6 +79,10 @@ class UnifiedConfig:
 
     def __post_init__(self) -> None:
         check_sizes(vars(self), _LEAST)
+        for name in ("merge_price", "merge_pseudo"):
+            value = vars(self)[name]
+            if not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise DataError(f"{name} = {value!r} of a mixture core must be a positive number")
 
 
 class UnifiedCore(nn.Module):
@@ -93,6 +102,11 @@ class UnifiedCore(nn.Module):
         self.start = nn.Parameter(0.1 * torch.randn(config.width))
         self.start_log_spread = nn.Parameter(torch.zeros(()))  # of the first slots, relative to their spacing
         self.layers = nn.ModuleList(UnifiedLayer(config) for _ in range(config.layers))
+
+    @property
+    def deciding(self) -> int:
+        """Rows that decide, of very many."""
+        return self.config.deciding
 
     def encode(
         self,
@@ -124,7 +138,7 @@ class UnifiedCore(nn.Module):
     ) -> StudentMixture:
         """Digest a sample wherever it lives: a pass over it per layer and loop.
 
-        Beyond `sample.MANY` points a part of them decides, and all settle it: two passes with the last
+        Of very many points a part decides (``deciding``), and all settle it: two passes with the last
         decision.  With ``evidence`` one more pass counts what the scales rest on.
         """
         most = self.config.slots if slots is None else slots
@@ -132,7 +146,7 @@ class UnifiedCore(nn.Module):
         if most < 1 or rounds < 0:
             raise DataError(f"{most} slots and {rounds} loops: give at least 1 slot, 0 loops")
         axes = None if axes is None else axes.flat()
-        few = sample.few()
+        few = sample.few(self.deciding)
         batch, size, _ = few.shape
         count = max(1, min(most, size // 2))
 

@@ -17,8 +17,8 @@ from discoformer.core.pushforward import push
 from discoformer.core.transforms import Frame
 from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.landmarks import POOL
-from discoformer.models.mixture.merge import merge, settle
-from discoformer.models.mixture.sample import MANY, InMemory, Sample
+from discoformer.models.mixture.merge import Rule, merge, settle
+from discoformer.models.mixture.sample import InMemory, Sample, too_many
 from discoformer.models.mixture.streamed import StreamedSample
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified import SETTLE, UnifiedCore
@@ -82,7 +82,7 @@ class UnifiedNetwork(Network, StreamingMethod):
     def _see(self, sample: Sample, axes: Axes | None, batch: torch.Size) -> Seen:
         axes = None if axes is None else axes.flat()
         mixture: StudentMixture = self.core.digest(sample, axes=axes, evidence=True)
-        few = sample.few()
+        few = sample.few(self.core.deciding)
         assert isinstance(few, InMemory)
         return Seen(sample, few, axes, mixture, mixture.left_out(few.points, few.weights), batch)
 
@@ -91,9 +91,10 @@ class UnifiedNetwork(Network, StreamingMethod):
 
         The latter are log densities (..., n) of the rows that decide, inside.
         """
-        merged = merge(seen.few, seen.mixture, seen.axes)
+        rule = Rule.of(self.core.config)
+        merged = merge(seen.few, seen.mixture, seen.axes, rule)
         if seen.few is not seen.sample:
-            merged = settle(seen.sample, merged, seen.axes, SETTLE)
+            merged = settle(seen.sample, merged, seen.axes, SETTLE, rule)
         left_out = seen.left_out, merged.left_out(seen.few.points, seen.few.weights)
         found = blend((seen.mixture, merged), left_out, seen.few.weights)
         blended = (torch.stack(left_out, -1) + found.log_weight.unsqueeze(-2)).logsumexp(-1)
@@ -118,7 +119,7 @@ class UnifiedNetwork(Network, StreamingMethod):
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:
         """Fit to a sample that is not in memory, by passes over it."""
-        if stream.rows <= MANY:  # no more than fits into memory
+        if not too_many(stream.rows, self.core.deciding):  # no more than fits into memory
             return self._fit(stream.load(), None)
         name = _frame_name(stream.rows, stream.source.dim, self.axes)
         frame = stream.frame(name)

@@ -21,7 +21,7 @@ from discoformer.core.transforms import At, ColumnMaps, Frame
 from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.mixed_views import fit_mixed
-from discoformer.models.mixture.sample import FEW, MANY
+from discoformer.models.mixture.sample import too_many
 from discoformer.models.mixture.unified_network import Seen, UnifiedNetwork, each_part
 from discoformer.models.mixture.weigh import SILENT, chances, log_weights
 from discoformer.models.network import TorchMethod
@@ -33,7 +33,7 @@ __all__ = ["Views"]
 class Views(TorchMethod, StreamingMethod, MixedMethod):
     """A unified network that looks at a sample as it is, and with its margins made normal.
 
-    Of more than `MANY` rows a part decides the margins, their dependence and the weights of the views; the
+    Of very many rows a part decides the margins, their dependence and the weights of the views; the
     sample as it is is settled by all rows.
 
     Parameters
@@ -72,8 +72,9 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         context = context.to(self.dtype)
-        if context.shape[-2] > MANY:
-            return self._few_decide(self.network._fit(context, weights), *_few(context, weights))
+        if too_many(context.shape[-2], self.network.core.deciding):
+            few = _few(context, weights, self.network.core.deciding)
+            return self._few_decide(self.network._fit(context, weights), few, None)
         maps = fit_margins(self.network, context, weights)
         both = torch.stack([context, maps.normalize(context)], -3)  # (..., 2, n, d)
         share = None if weights is None else weights.unsqueeze(-2).expand(both.shape[:-1])
@@ -100,15 +101,16 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         return Blend((whole,), found.log_weight.new_zeros(1))
 
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
-        """Fit to rows with categories, circles or gaps; of more than `MANY`, `FEW` decide."""
+        """Fit to rows with categories, circles or gaps; of very many, a part decides."""
         return fit_mixed(self.network, points, weights, layout, margins=True)
 
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:
         """Fit to a sample that is not in memory; what fits into it easily is loaded."""
-        if stream.rows <= MANY:
+        deciding = self.network.core.deciding
+        if not too_many(stream.rows, deciding):
             return self._fit(stream.load().to(self.dtype), None)
-        rows = stream.evenly("whiten", FEW).to(self.dtype)
+        rows = stream.evenly("whiten", deciding).to(self.dtype)
         return self._few_decide(self.network.fit_stream(stream), rows, None)
 
     def _few_decide(self, plain: Density, rows: Tensor, weights: Tensor | None) -> Density:
@@ -127,11 +129,11 @@ def _one_of(found: Blend, frames: Frame, axis: int, view: int) -> Density:
     return push(each_part(found, select), [frames.map(select)])
 
 
-def _few(context: Tensor, weights: Tensor | None) -> tuple[Tensor, None]:
-    """`FEW` rows of a context, evenly by radius, that stand for equal parts of it."""
+def _few(context: Tensor, weights: Tensor | None, rows: int) -> Tensor:
+    """So many rows of a context, evenly by radius, that stand for equal parts of it."""
     inside = FRAMES["whiten"].fit(context, weights).normalize(context.detach())
-    index = evenly_by_radius(inside, weights, FEW)
-    return context.take_along_dim(index.unsqueeze(-1), -2), None
+    index = evenly_by_radius(inside, weights, rows)
+    return context.take_along_dim(index.unsqueeze(-1), -2)
 
 
 def _all(points: Tensor) -> Tensor:

@@ -28,11 +28,11 @@ def without_silent(found: Blend) -> Blend:
 
 
 def chances(left_out: Tensor, weights: Tensor | None) -> Tensor:
-    """The chances (..., 2) that one of two densities is the better one, by left-out log densities (..., 2, n).
+    """The chances (..., 2) of two densities to be the better one, by left-out log densities (..., 2, n).
 
-    With the mean gain of one over the other, Phi(mean / standard error).  Weights that maximize the likelihood
-    would share where two densities are about as likely, although the rougher one has a far worse score.  This
-    follows the same evidence to a decision, smoothly.
+    They are Phi(mean / standard error) of the gain of one over the other.  Weights that maximize the
+    likelihood would share where two densities are about as likely, although the rougher one has a far worse
+    score.  This follows the same evidence to a decision, smoothly.
 
     >>> gain = torch.tensor([1.0, 1.2, 0.8, -0.5], dtype=torch.float64)
     >>> chances(torch.stack([gain, 0 * gain]), None).round(decimals=3).tolist()
