@@ -59,7 +59,7 @@ def to_numpyro(fitted: Any) -> Any:
 
     log_prob.defvjp(forward, backward)
 
-    class Fitted(dist.Distribution):  # type: ignore[misc]
+    class FittedDistribution(dist.Distribution):  # type: ignore[misc]
         support = dist.constraints.real_vector
 
         def __init__(self) -> None:
@@ -79,4 +79,4 @@ def to_numpyro(fitted: Any) -> Any:
         def log_prob(self, value: Any) -> Any:
             return log_prob(jnp.asarray(value, dtype=jnp.result_type(float)))
 
-    return Fitted()
+    return FittedDistribution()

@@ -25,7 +25,7 @@ def answers(field: PointDensity, source: Source) -> Iterator[tuple[Tensor, Estim
         raise DataError(f"X has {source.dim} column(s), but the sample has {field.dim}")
     done = 0
     try:
-        for chunk, estimate in source.map(_Answer(field), "estimating"):
+        for chunk, estimate in source.map(_EstimateChunk(field), "estimating"):
             yield chunk, estimate
             done += len(chunk)
     except DataError as error:
@@ -67,7 +67,7 @@ def lazy_estimate(field: PointDensity, array: Any) -> Estimate[Any]:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _EstimateChunk:
     field: PointDensity
 
     @torch.no_grad()

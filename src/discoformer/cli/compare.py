@@ -88,7 +88,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ComparedTable:
     """What to compare on: a table by its name, its bounds and, for a mixture of our own, the truth."""
 
     name: str
@@ -161,7 +161,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"wrote {args.out}")
 
 
-def _read(name: str, args: argparse.Namespace) -> Sample:
+def _read(name: str, args: argparse.Namespace) -> ComparedTable:
     if name.startswith("gmm:"):
         for option in ("columns", "exclude", "types", "drop_dependent", "bounds", "weights"):
             if getattr(args, option):
@@ -169,16 +169,16 @@ def _read(name: str, args: argparse.Namespace) -> Sample:
                 raise DataError(f"--{option} does not go with gmm:d,n,k: the truth is for what it draws")
         data = gmm_dataset(name, args.seed)
         columns = tuple(f"x{j}" for j in range(data.context.shape[1]))
-        return Sample(name, Table(data.context.numpy(), columns), truth=data)
+        return ComparedTable(name, Table(data.context.numpy(), columns), truth=data)
     table = _read_real(name, args.columns) if name in REAL else _read_table(name, args)
     kept = independent(table)[0] if args.drop_dependent else table
     pairs = fill_bounds(parse_bounds(args.bounds, len(table.names), table.names), table.bounds)
     if set(pairs) == {FREE}:
-        return Sample(name, kept)
+        return ComparedTable(name, kept)
     bounds = [pairs[table.names.index(column)] for column in kept.names]
-    if not Sample(name, kept).mixed:
+    if not ComparedTable(name, kept).mixed:
         fit_maps(torch.as_tensor(kept.values), None, bounds, kept.names)  # a fold would count its own rows
-    return Sample(name, kept, bounds)
+    return ComparedTable(name, kept, bounds)
 
 
 def _read_table(name: str, args: argparse.Namespace) -> Table:
@@ -191,7 +191,7 @@ def _read_table(name: str, args: argparse.Namespace) -> Table:
     return read_input(args, name, plain=not mixed, raw=raw)
 
 
-def _check_folds(sample: Sample, folds: int) -> None:
+def _check_folds(sample: ComparedTable, folds: int) -> None:
     """Raise `DataError` unless every fold leaves two rows to fit, and has one to hold out."""
     rows = len(sample.table.values)
     if rows < 3:
@@ -215,7 +215,7 @@ def _read_real(name: str, columns: Sequence[str] | None) -> Table:
     return table
 
 
-def _compare(sample: Sample, known: dict[str, Method], args: argparse.Namespace) -> list[Row]:
+def _compare(sample: ComparedTable, known: dict[str, Method], args: argparse.Namespace) -> list[Row]:
     """Every method on one sample; one may fail where the others have something to say."""
     methods: dict[str, Method | None] = {**known}
     if sample.mixed:
@@ -248,7 +248,7 @@ def _compare(sample: Sample, known: dict[str, Method], args: argparse.Namespace)
     return [*_ranked(sample.name, held_out, errors), *failed]
 
 
-def _recipe(method: Method | None, sample: Sample) -> Method:
+def _recipe(method: Method | None, sample: ComparedTable) -> Method:
     """The method with what the table asks for; None stands for independent columns."""
     kinds = sample.table.kinds if sample.mixed else None
     recipe = FitRecipe(
@@ -280,7 +280,7 @@ def _ranked(data: str, held_out: dict[str, HeldOut], errors: dict[str, float]) -
     return rows
 
 
-def _object(sample: Sample, rows: Sequence[Row], args: argparse.Namespace) -> dict[str, Any]:
+def _object(sample: ComparedTable, rows: Sequence[Row], args: argparse.Namespace) -> dict[str, Any]:
     """What JSON says of one sample."""
     n, d = sample.table.values.shape
     head = {"data": sample.name, "n": n, "d": d, "columns": sample.table.names}
@@ -294,7 +294,7 @@ def _write(rows: Sequence[Row], path: Path) -> None:
         writer.writerows(asdict(row) for row in rows)
 
 
-def _print(sample: Sample, rows: Sequence[Row], folds: int) -> None:
+def _print(sample: ComparedTable, rows: Sequence[Row], folds: int) -> None:
     table = sample.table
     n, d = table.values.shape
     print(f"{sample.name}: {n} rows, {d} column(s); log-likelihood per held-out row, {folds} folds\n")

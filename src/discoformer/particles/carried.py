@@ -46,7 +46,7 @@ class Carried(Oracle):
         self.every = every
         self._name = name or type(method).__name__
         self._answers = 0
-        self._last: _Fitted | None = None
+        self._last: _ParticleFit | None = None
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class Carried(Oracle):
         due = self._last is None or self._answers % self.every == 0
         self._answers += 1
         if due:
-            self._last = _Fitted(self.method, points)
+            self._last = _ParticleFit(self.method, points)
             return answer_of(self._last.field, points)
         assert self._last is not None
         return self._last.carried_to(points)
@@ -71,10 +71,10 @@ class Carried(Oracle):
         if state and set(state) != {"answers", "points"}:
             raise DataError("the checkpoint holds no fit to carry on: resume with the oracle that wrote it")
         self._answers = int(state["answers"]) if state else 0
-        self._last = _Fitted(self.method, state["points"]) if state else None
+        self._last = _ParticleFit(self.method, state["points"]) if state else None
 
 
-class _Fitted:
+class _ParticleFit:
     """A fit and the particles it was made with."""
 
     def __init__(self, method: Method, points: Tensor) -> None:

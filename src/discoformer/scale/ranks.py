@@ -159,14 +159,14 @@ def _bin_of(before: Tensor, ranks: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _DistinctRows:
     """Distinct rows (k, d) of every chunk and how often they occur, (k,)."""
 
     rows: tuple[Tensor, ...]
     repeats: tuple[Tensor, ...]
 
-    def __add__(self, other: _Rows) -> _Rows:
-        return _Rows(self.rows + other.rows, self.repeats + other.repeats)
+    def __add__(self, other: _DistinctRows) -> _DistinctRows:
+        return _DistinctRows(self.rows + other.rows, self.repeats + other.repeats)
 
     def sorted(self, frame: Frame) -> tuple[Tensor, Tensor]:
         """Rows and repeats in the order of radius and, where it is the same, along the direction."""
@@ -184,9 +184,9 @@ class _Collect:
     frame: Frame
     bins: _Bins
 
-    def __call__(self, chunk: Tensor) -> _Rows:
+    def __call__(self, chunk: Tensor) -> _DistinctRows:
         found = chunk[self.bins.holds(radius_key(square_radius(chunk, self.frame)))]
         if not len(found):
-            return _Rows((), ())
+            return _DistinctRows((), ())
         rows, repeats = found.unique(dim=0, return_counts=True)
-        return _Rows((rows,), (repeats,))
+        return _DistinctRows((rows,), (repeats,))

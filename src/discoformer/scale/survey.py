@@ -16,7 +16,7 @@ from discoformer.core.checks import DataError, largest, show_cell
 from discoformer.core.frames import FrameMoments
 from discoformer.scale.source import Source
 
-__all__ = ["Seen", "Survey", "look", "survey"]
+__all__ = ["ChunkSummary", "Survey", "look", "survey"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def survey(source: Source, name: str = "X") -> Survey:
     return Survey(seen.rows, seen.low, seen.high, moments, source.eps)
 
 
-def look(source: Source, name: str = "X") -> Seen:
+def look(source: Source, name: str = "X") -> ChunkSummary:
     """Range and mean of every column, in one pass; `DataError` names the first value that is not finite."""
     seen = source.reduce(_look, "looking")
     if seen.bad is not None:
@@ -88,7 +88,7 @@ def look(source: Source, name: str = "X") -> Seen:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ChunkSummary:
     """Range and mean of some rows, and the first value that is not finite: its row, column and value."""
 
     rows: int
@@ -98,12 +98,12 @@ class Seen:
     bad: tuple[int, int, float] | None
     bad_values: int
 
-    def __add__(self, other: Seen) -> Seen:
+    def __add__(self, other: ChunkSummary) -> ChunkSummary:
         rows = self.rows + other.rows
         bad = self.bad
         if bad is None and other.bad is not None:
             bad = (self.rows + other.bad[0], *other.bad[1:])
-        return Seen(
+        return ChunkSummary(
             rows,
             torch.minimum(self.low, other.low),
             torch.maximum(self.high, other.high),
@@ -113,18 +113,18 @@ class Seen:
         )
 
 
-def _look(chunk: Tensor) -> Seen:
+def _look(chunk: Tensor) -> ChunkSummary:
     rows, dim = chunk.shape
     if not rows:
         empty = torch.full((dim,), torch.inf, dtype=chunk.dtype)
-        return Seen(0, empty, -empty, torch.zeros_like(empty), None, 0)
+        return ChunkSummary(0, empty, -empty, torch.zeros_like(empty), None, 0)
     finite = chunk.isfinite()
     bad = None
     if not bool(finite.all()):
         row, column = (int(i) for i in (~finite).nonzero()[0])
         bad = (row, column, float(chunk[row, column]))
     mean = chunk[0] + (chunk - chunk[0]).mean(0)
-    return Seen(rows, chunk.amin(0), chunk.amax(0), mean, bad, int((~finite).sum()))
+    return ChunkSummary(rows, chunk.amin(0), chunk.amax(0), mean, bad, int((~finite).sum()))
 
 
 @dataclass(frozen=True)

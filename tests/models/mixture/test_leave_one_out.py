@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from discoformer.models.mixture.axes import Axes
-from discoformer.models.mixture.leave_one_out import Evidence
+from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
@@ -25,10 +25,10 @@ def moments(x: torch.Tensor, kappa: float, target: torch.Tensor, whole: float) -
     return StudentMixture(0 * one, x.mean(0)[None], scale[None], NORMAL * one)
 
 
-def evidence(kappa: float, whole: float, rows: int, axes: Axes | None = None) -> Evidence:
+def evidence(kappa: float, whole: float, rows: int, axes: Axes | None = None) -> ScaleEvidence:
     one = torch.ones(1, dtype=F64)
     count = rows * one
-    return Evidence(kappa * one, one, whole * one, (1 - whole) * one, 0 * one, count, count, axes)
+    return ScaleEvidence(kappa * one, one, whole * one, (1 - whole) * one, 0 * one, count, count, axes)
 
 
 @pytest.mark.parametrize("whole", [0.0, 1.0])

@@ -9,17 +9,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from discoformer.models.mixture.gaps import look, patterns
-from discoformer.models.mixture.leave_one_out import Evidence
-from discoformer.models.mixture.mixed_em import Rows, e_step, first_guess, settle
+from discoformer.models.mixture.leave_one_out import ScaleEvidence
+from discoformer.models.mixture.mixed_em import MixedRows, e_step, first_guess, settle
 from discoformer.models.mixture.student import StudentMixture
 
 F64 = torch.float64
 NORMAL = 1e13
 
 
-def rows_of(points: torch.Tensor, codes: torch.Tensor | None = None, levels: tuple[int, ...] = ()) -> Rows:
+def rows_of(
+    points: torch.Tensor, codes: torch.Tensor | None = None, levels: tuple[int, ...] = ()
+) -> MixedRows:
     codes = torch.empty(len(points), 0, dtype=torch.long) if codes is None else codes
-    return Rows(points, codes, levels, torch.ones(len(points), dtype=F64))
+    return MixedRows(points, codes, levels, torch.ones(len(points), dtype=F64))
 
 
 def start_at(points: torch.Tensor, slots: int) -> StudentMixture:
@@ -75,7 +77,7 @@ def test_without_categories_and_gaps_a_network_stays_where_it_is() -> None:
     held = e_step(start, (), rows)
     much = torch.full((3,), 200.0, dtype=F64)  # as many pseudo-counts as keep every rest positive
     one = torch.ones(3, dtype=F64)
-    evidence = Evidence(much, one, 0.7 * one, 0.3 * one, 0 * one, held.count, held.mass)
+    evidence = ScaleEvidence(much, one, 0.7 * one, 0.3 * one, 0 * one, held.count, held.mass)
     start = StudentMixture(start.log_weight, start.mean, start.scale, start.nu, evidence)
     settled = settle(start, held.held, x, rows, (), 3).student
     torch.testing.assert_close(settled.log_weight, start.log_weight)

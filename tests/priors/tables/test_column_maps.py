@@ -12,8 +12,15 @@ from torch import Tensor
 from discoformer.core.checks import DataError
 from discoformer.priors.location_scale import gaussian
 from discoformer.priors.tables.atoms import Atoms
-from discoformer.priors.tables.column_maps import ByColumn, Chain, ColumnMap, Mirrored, Reshaped, Stretch
-from discoformer.priors.tables.margins import HalfNormal, Interval, Weibull, normal_quantile
+from discoformer.priors.tables.column_maps import (
+    AffineColumns,
+    ByColumn,
+    Chain,
+    Mirrored,
+    MonotoneMap,
+    Reshaped,
+)
+from discoformer.priors.tables.margins import HalfNormal, SoftInterval, Weibull, normal_quantile
 from discoformer.priors.tables.shapes import Hinge, Johnson, LogNormal, SinhArcsinh, Staircase
 
 F64 = torch.float64
@@ -28,10 +35,10 @@ def between(low: float, high: float, seed: int, *more: int) -> Tensor:
     return low + (high - low) * torch.rand(2, D, *more, generator=seeded(seed), dtype=F64)
 
 
-def maps() -> dict[str, ColumnMap]:
+def maps() -> dict[str, MonotoneMap]:
     """A batch of two, three columns each."""
     side = torch.tensor([1.0, -1.0, 1.0], dtype=F64).expand(2, D)
-    found: dict[str, ColumnMap] = {
+    found: dict[str, MonotoneMap] = {
         "johnson": Johnson(between(0.1, 1.0, 0), between(-2, 2, 1)),
         "sinh-arcsinh": SinhArcsinh(between(-0.6, 0.6, 2), between(0.7, 1.8, 3)),
         "log-normal": LogNormal(between(0.3, 1.0, 4), between(0.01, 0.1, 5)),
@@ -39,8 +46,8 @@ def maps() -> dict[str, ColumnMap]:
         "staircase": Staircase(between(0.2, 1.5, 9), between(-0.5, 0.5, 10), between(0.02, 1.0, 11)),
         "weibull": Weibull(between(0.7, 3.0, 12), between(0.01, 0.1, 13)),
         "half-normal": HalfNormal(between(0.02, 0.2, 14)),
-        "interval": Interval(between(0.7, 3.0, 15), between(0.7, 3.0, 16), between(0.01, 0.1, 17)),
-        "stretch": Stretch(between(-1, 1, 18), between(0.2, 2, 19)),
+        "interval": SoftInterval(between(0.7, 3.0, 15), between(0.7, 3.0, 16), between(0.01, 0.1, 17)),
+        "stretch": AffineColumns(between(-1, 1, 18), between(0.2, 2, 19)),
         "atoms": Atoms(
             between(0.01, 1, 20, 5),
             torch.arange(5, dtype=F64).expand(2, D, 5) - 2,
@@ -53,7 +60,7 @@ def maps() -> dict[str, ColumnMap]:
     found["by-column"] = ByColumn(
         ((2, 0), (1,)),
         (
-            Stretch(between(-1, 1, 23)[:, :2], between(1, 2, 24)[:, :2]),
+            AffineColumns(between(-1, 1, 23)[:, :2], between(1, 2, 24)[:, :2]),
             Weibull(between(1, 2, 25)[:, :1], between(0.1, 0.2, 26)[:, :1]),
         ),
     )
@@ -141,12 +148,12 @@ def by_labels(n: int, g: torch.Generator) -> Tensor:
     [
         (Weibull(one(1.5), one(0.05)), by_weibull),
         (HalfNormal(one(0.1)), by_two_pieces),
-        (Interval(one(1.0), one(1.0), one(0.05)), by_box),
+        (SoftInterval(one(1.0), one(1.0), one(0.05)), by_box),
         (Atoms(one(0.2, 0.5, 0.3), one(0, 1, 2), one(0.03, 0.03, 0.5), one(0.02, 0.02, 0.05)), by_labels),
     ],
 )
 def test_margins_are_what_their_names_say(
-    column_map: ColumnMap, draw: Callable[[int, torch.Generator], Tensor]
+    column_map: MonotoneMap, draw: Callable[[int, torch.Generator], Tensor]
 ) -> None:
     # A normal column through the map, and draws made another way.
     n = 20_000
@@ -165,7 +172,9 @@ def test_staircase_keeps_the_mass_of_every_cell() -> None:
 
 
 def test_independent_columns_have_the_score_of_their_margins() -> None:
-    column_map = Interval(torch.ones(2, dtype=F64), torch.ones(2, dtype=F64), 0.05 * torch.ones(2, dtype=F64))
+    column_map = SoftInterval(
+        torch.ones(2, dtype=F64), torch.ones(2, dtype=F64), 0.05 * torch.ones(2, dtype=F64)
+    )
     law = Reshaped(gaussian(torch.zeros(2, dtype=F64), torch.eye(2, dtype=F64)), column_map)
     x = torch.linspace(-1.5, 1.5, 61, dtype=F64).unsqueeze(-1).expand(61, 2)
     edges = torch.sigmoid((x + 1) / 0.05) - torch.sigmoid((x - 1) / 0.05)
@@ -184,15 +193,15 @@ ones = torch.ones(1)
         (lambda: SinhArcsinh(ones, -ones), "tail"),
         (lambda: LogNormal(ones, 0 * ones), "softness"),
         (lambda: Hinge(ones, 2 * ones, ones), "slope of a Hinge"),
-        (lambda: Mirrored(Stretch(ones, ones), 0 * ones), "1 or -1"),
+        (lambda: Mirrored(AffineColumns(ones, ones), 0 * ones), "1 or -1"),
         (lambda: Staircase(ones, ones, 2 * ones), "width"),
         (lambda: Weibull(0 * ones, ones), "Weibull"),
         (lambda: HalfNormal(0 * ones), "HalfNormal"),
-        (lambda: Interval(ones, ones, 0 * ones), "Interval"),
-        (lambda: Stretch(ones, 0 * ones), "positive"),
+        (lambda: SoftInterval(ones, ones, 0 * ones), "SoftInterval"),
+        (lambda: AffineColumns(ones, 0 * ones), "positive"),
         (lambda: Atoms(ones, ones, ones[None], ones), "same shape"),
         (lambda: Atoms(0 * ones, ones, ones, ones), "positive"),
-        (lambda: ByColumn(((0, 0),), (Stretch(ones, ones),)), "every column once"),
+        (lambda: ByColumn(((0, 0),), (AffineColumns(ones, ones),)), "every column once"),
     ],
 )
 def test_bad_parameters_say_what_is_wrong(build: Any, message: str) -> None:

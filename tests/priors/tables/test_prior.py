@@ -28,9 +28,9 @@ from discoformer.priors import (
     Warped,
     prior_from_config,
 )
-from discoformer.priors.tables.column_maps import ByColumn, ColumnMap, Reshaped
+from discoformer.priors.tables.column_maps import ByColumn, MonotoneMap, Reshaped
 from discoformer.priors.tables.dependence import elliptical_copula, mixture_copula, random_mixing
-from discoformer.priors.tables.margins import Interval
+from discoformer.priors.tables.margins import SoftInterval
 from discoformer.priors.tables.precise import Precise
 from discoformer.priors.tables.shapes import SinhArcsinh
 from discoformer.priors.tables.structural import Structural, draw_structural
@@ -174,7 +174,7 @@ def test_training_tasks_are_finite_and_their_scores_are_bounded(dim: int) -> Non
 def parts_of(value: Any) -> list[Any]:
     """A law and everything it is made of."""
     found = [value]
-    if isinstance(value, Distribution | ColumnMap):
+    if isinstance(value, Distribution | MonotoneMap):
         for field in fields(value):  # type: ignore[arg-type]
             found += parts_of(getattr(value, field.name))
     elif isinstance(value, tuple):
@@ -189,7 +189,7 @@ def test_every_kind_is_drawn_and_the_test_families_are_not() -> None:
         law = TablePrior().draw(1, 1 + seed % 4, seeded(seed))
         assert isinstance(law, Precise)
         for part in parts_of(law):
-            if isinstance(part, Distribution | ColumnMap):
+            if isinstance(part, Distribution | MonotoneMap):
                 seen.add(type(part).__name__)
             assert not isinstance(part, Laplace | Quartic)
             if isinstance(part, StudentT):
@@ -198,21 +198,21 @@ def test_every_kind_is_drawn_and_the_test_families_are_not() -> None:
                 assert float(part.degrees.min()) >= 6
             if isinstance(part, SinhArcsinh):
                 assert float(part.skew.abs().max()) <= 0.6 and float((part.tail - 1).abs().min()) >= 0.1
-            if isinstance(part, Interval) and bool((part.left == 1).all()):
+            if isinstance(part, SoftInterval) and bool((part.left == 1).all()):
                 assert float(part.softness.max()) <= 0.06
     made_of = {"Precise", "Reshaped", "Structural", "LocationScaleMixture", "Warped", "MixtureDistribution"}
     maps = {
         "Chain",
         "ByColumn",
         "Mirrored",
-        "Stretch",
+        "AffineColumns",
         "Johnson",
         "SinhArcsinh",
         "LogNormal",
         "Weibull",
         "HalfNormal",
     }
-    assert seen == made_of | maps | {"Interval", "Atoms", "Hinge", "Staircase"}
+    assert seen == made_of | maps | {"SoftInterval", "Atoms", "Hinge", "Staircase"}
 
 
 def test_pairs_share_their_kind_and_their_correlations() -> None:

@@ -77,11 +77,11 @@ class AttentionState:
     """
 
     memory: tuple[Memory, ...]
-    stream: Stream
+    stream: ResidualStream
     log_weights: Tensor | None
 
 
-class Stream(NamedTuple):
+class ResidualStream(NamedTuple):
     """Tokens after a layer.
 
     Attributes
@@ -140,7 +140,7 @@ class AttentionCore(nn.Module):
         log_weights = None
         if weights is not None:
             log_weights = (weights / weights.sum(-1, keepdim=True)).log()[..., None, None, :]
-        stream = Stream(self._embed(context))
+        stream = ResidualStream(self._embed(context))
         memory = []
         for block in self.blocks:
             stream, kept = self._advance(block, stream, context, None, log_weights)
@@ -187,7 +187,7 @@ class AttentionCore(nn.Module):
         wanted = layers if layer is None else [layers[layer]]
         state = self.encode(context)
         maps = []
-        stream = Stream(self._embed(queries))
+        stream = ResidualStream(self._embed(queries))
         for index, (block, kept) in enumerate(zip(self.blocks, state.memory, strict=True)):
             if index in wanted:
                 maps.append(block.attention_map(stream, queries, kept))
@@ -205,22 +205,27 @@ class AttentionCore(nn.Module):
         hidden: Tensor = self.embed(points)
         return hidden
 
-    def _stream(self, state: AttentionState, queries: Tensor) -> Stream:
-        stream = Stream(self._embed(queries))
+    def _stream(self, state: AttentionState, queries: Tensor) -> ResidualStream:
+        stream = ResidualStream(self._embed(queries))
         for block, kept in zip(self.blocks, state.memory, strict=True):
             stream, _ = self._advance(block, stream, queries, kept, state.log_weights)
         return stream
 
     def _advance(
-        self, block: _Block, stream: Stream, points: Tensor, memory: Memory | None, weights: Tensor | None
-    ) -> tuple[Stream, Memory]:
+        self,
+        block: _Block,
+        stream: ResidualStream,
+        points: Tensor,
+        memory: Memory | None,
+        weights: Tensor | None,
+    ) -> tuple[ResidualStream, Memory]:
         if self.recompute and self.training:
             found = run_again(block, stream, points, memory, weights, use_reentrant=False)
         else:
             found = block(stream, points, memory, weights)
-        return cast("tuple[Stream, Memory]", found)
+        return cast("tuple[ResidualStream, Memory]", found)
 
-    def _heads(self, stream: Stream) -> Estimate[Tensor]:
+    def _heads(self, stream: ResidualStream) -> Estimate[Tensor]:
         """Linear heads; with a lift they correct what the last kernels say, in shares of choice.
 
         What there is no head for is NaN; `discoformer.models.attention.network` sees to it that nobody asks.
@@ -258,8 +263,8 @@ class _Block(nn.Module):
         self.dropout, self.attention_dropout = nn.Dropout(config.dropout), config.attention_dropout
 
     def forward(
-        self, stream: Stream, points: Tensor, memory: Memory | None, log_weights: Tensor | None
-    ) -> tuple[Stream, Memory]:
+        self, stream: ResidualStream, points: Tensor, memory: Memory | None, log_weights: Tensor | None
+    ) -> tuple[ResidualStream, Memory]:
         """Advance a stream at points (..., m, d), attending to ``memory`` or to itself."""
         hidden, normed = stream.hidden, self.attention_norm(stream.hidden)
         places = self._places(points, stream)
@@ -286,15 +291,15 @@ class _Block(nn.Module):
             update = update + gain
         hidden = hidden + self.dropout(update)
         hidden = hidden + self.dropout(self.feedforward(self.feedforward_norm(hidden)))
-        return Stream(hidden, local), memory
+        return ResidualStream(hidden, local), memory
 
-    def attention_map(self, stream: Stream, points: Tensor, memory: Memory) -> Tensor:
+    def attention_map(self, stream: ResidualStream, points: Tensor, memory: Memory) -> Tensor:
         """Softmax weights (..., heads, m, n) of a stream at points (..., m, d)."""
         places = self._places(points, stream)
         query = self._queries(self.attention_norm(stream.hidden), places, _log_total(memory, None))
         return logits_of(query, memory[0], None, self.scale).softmax(-1)
 
-    def _places(self, points: Tensor, stream: Stream) -> Tensor:
+    def _places(self, points: Tensor, stream: ResidualStream) -> Tensor:
         """Where the kernels see points (..., m, d): (..., heads or 1, m, d)."""
         places = points.unsqueeze(-3)
         if self.kernel is None or self.kernel.follow is None or stream.local is None:

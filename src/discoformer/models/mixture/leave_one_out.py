@@ -32,7 +32,7 @@ from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.lift import Natural, lift, natural_parameters
 from discoformer.models.mixture.slots import student_log_density
 
-__all__ = ["Beside", "Components", "Evidence", "SlotsSeen", "leave_one_out", "lose"]
+__all__ = ["Beside", "Components", "ScaleEvidence", "SlotsSeen", "leave_one_out", "lose"]
 
 _LEAST = 1e-6  # what is left of a slot, at least, without one of its points
 _NOTHING = 1e-30  # of a slot that consists of one point
@@ -41,7 +41,7 @@ _CHUNK = 2**19  # numbers in an intermediate: what stays in cache is fastest
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ScaleEvidence:
     """What the scales of a fitted mixture rest on; a batch (...) leads.
 
     Attributes
@@ -65,18 +65,18 @@ class Evidence:
     axes: Axes | None = None
 
     @classmethod
-    def of_likelihood(cls, count: Tensor, mass: Tensor) -> Evidence:
+    def of_likelihood(cls, count: Tensor, mass: Tensor) -> ScaleEvidence:
         """Of a fit by maximum likelihood: nothing but its points."""
         none, all_of_it = torch.zeros_like(count), torch.ones_like(count)
         return cls(none, all_of_it, all_of_it, none, none, count, mass)
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Evidence:
+    def map(self, function: Callable[[Tensor], Tensor]) -> ScaleEvidence:
         """Apply a function to every tensor."""
         axes = None if self.axes is None else Axes(*map(function, self.axes))
         return replace(self, axes=axes, **{name: function(getattr(self, name)) for name in _PER_SLOT})
 
 
-_PER_SLOT = [item.name for item in fields(Evidence) if item.name != "axes"]
+_PER_SLOT = [item.name for item in fields(ScaleEvidence) if item.name != "axes"]
 
 
 class Components(NamedTuple):
@@ -89,7 +89,7 @@ class Components(NamedTuple):
 
 
 def leave_one_out(
-    components: Components, evidence: Evidence | None, points: Tensor, weights: Tensor | None
+    components: Components, evidence: ScaleEvidence | None, points: Tensor, weights: Tensor | None
 ) -> Tensor:
     """Log density (B, n) at points (B, n, d) of the mixtures (B) fitted without them, one at a time.
 
@@ -108,7 +108,7 @@ def leave_one_out(
     rows = max(1, _CHUNK // (len(points) * (2 * components.nu.shape[-1] + _HOLDERS * points.shape[-1] ** 2)))
     chunks = list(zip(points.split(rows, -2), often.split(rows, -1), strict=True))
     if evidence is None:
-        evidence = Evidence.of_likelihood(*slots.sums(chunks))
+        evidence = ScaleEvidence.of_likelihood(*slots.sums(chunks))
     return torch.cat([slots.without(chunk, share, evidence) for chunk, share in chunks], -1)
 
 
@@ -148,7 +148,7 @@ class SlotsSeen(NamedTuple):
         return distance, self.components.log_weight.unsqueeze(-1) + log_density
 
     def sums(self, chunks: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """`Evidence.count` and `Evidence.mass` of a sample in chunks."""
+        """`ScaleEvidence.count` and `ScaleEvidence.mass` of a sample in chunks."""
         nu, dim = self.components.nu.unsqueeze(-1), self.components.mean.shape[-1]
         count = mass = torch.zeros_like(self.components.nu)
         for chunk, often in chunks:
@@ -159,7 +159,7 @@ class SlotsSeen(NamedTuple):
         return count, mass
 
     def without(
-        self, points: Tensor, often: Tensor, evidence: Evidence, beside: Beside | None = None
+        self, points: Tensor, often: Tensor, evidence: ScaleEvidence, beside: Beside | None = None
     ) -> Tensor:
         """Log densities (B, k) of points (B, k, d), which count ``often`` (B, k), without them."""
         distance, terms = self.look(points)
@@ -177,7 +177,7 @@ class SlotsSeen(NamedTuple):
         return lose(self.components.log_weight, count, terms, often, changes)
 
     def _downdate(
-        self, points: Tensor, which: Tensor, held: Tensor, distance: Tensor, evidence: Evidence
+        self, points: Tensor, which: Tensor, held: Tensor, distance: Tensor, evidence: ScaleEvidence
     ) -> Tensor:
         """How log densities of slots (B, k, h) change when they lose what they hold of a point."""
         dim = points.shape[-1]

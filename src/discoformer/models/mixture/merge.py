@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from discoformer.models.mixture.axes import Axes
-from discoformer.models.mixture.leave_one_out import Evidence
+from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.lift import lift, weight_and_log
 from discoformer.models.mixture.sample import InMemory, Sample
 from discoformer.models.mixture.slots import Moments, Slots, make_slots, moments_of
@@ -138,7 +138,7 @@ def _rest_on(sample: Sample, slots: _Group, axes: Axes | None, rule: Rule) -> St
     moments = _look(sample, slots)
     count = moments.share * sample.total
     one, none = torch.ones_like(count), torch.zeros_like(count)
-    evidence = Evidence(
+    evidence = ScaleEvidence(
         one * rule.pseudo, one, slots.gate, 1 - slots.gate, none, count, count * moments.tail, axes
     )
     return StudentMixture(slots.log_weight, slots.mean, slots.scale, slots.nu, evidence)

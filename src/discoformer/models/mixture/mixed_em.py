@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from discoformer.models.mixture.gaps import look
-from discoformer.models.mixture.leave_one_out import Evidence
+from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.tables import Tally, log_share, tally
 
-__all__ = ["Rows", "Sums", "e_step", "first_guess", "settle"]
+__all__ = ["MixedRows", "Sums", "e_step", "first_guess", "settle"]
 
 _LEAST = 1e-6  # rows below which a slot keeps its place
 _GUESS = 20  # rounds of the one normal law that the first draws come from
@@ -34,7 +34,7 @@ _RIDGE = 1e-8  # added to scales, in standardized units: rounding must not make 
 
 
 @dataclass(frozen=True)
-class Rows:
+class MixedRows:
     """A table, or a part of it.
 
     Attributes
@@ -50,7 +50,7 @@ class Rows:
     levels: tuple[int, ...]
     often: Tensor
 
-    def complete(self, points: Tensor) -> Rows:
+    def complete(self, points: Tensor) -> MixedRows:
         """The same rows with other points."""
         return replace(self, points=points)
 
@@ -87,14 +87,14 @@ class Sums:
 
 
 def e_step(
-    mixture: StudentMixture, tables: tuple[Tensor, ...], rows: Rows, held: Tensor | None = None
+    mixture: StudentMixture, tables: tuple[Tensor, ...], rows: MixedRows, held: Tensor | None = None
 ) -> Sums:
     """Responsibilities of the slots, unless they are ``held`` (n, M) already, and what they sum up to.
 
     >>> one = torch.ones(1, dtype=torch.float64)
     >>> normal = StudentMixture(0 * one, 0 * one[:, None], one[:, None, None], 1e12 * one)
     >>> x = torch.tensor([[1.0], [torch.nan]], dtype=torch.float64)
-    >>> rows = Rows(x, torch.empty(2, 0, dtype=torch.long), (), torch.ones(2).double())
+    >>> rows = MixedRows(x, torch.empty(2, 0, dtype=torch.long), (), torch.ones(2).double())
     >>> sums = e_step(normal, (), rows)
     >>> sums.count.tolist(), sums.first.tolist(), sums.second.round(decimals=6).tolist()
     ([2.0], [[1.0]], [[[2.0]]])
@@ -122,13 +122,13 @@ def e_step(
     return Sums(found.sum(0), mass, first, second, found.mT @ (~rows.points.isnan()).to(found), found)
 
 
-def first_guess(rows: Rows) -> tuple[StudentMixture, tuple[Tensor, ...]]:
+def first_guess(rows: MixedRows) -> tuple[StudentMixture, tuple[Tensor, ...]]:
     """One normal law of the columns, standardized, and a table for every category, from all that is there.
 
     One row more, of independent columns, keeps the covariance regular.
 
     >>> x = torch.tensor([[-1.0, -1.0], [1.0, 1.0], [2.0, torch.nan]], dtype=torch.float64)
-    >>> rows = Rows(x, torch.empty(3, 0, dtype=torch.long), (), torch.ones(3).double())
+    >>> rows = MixedRows(x, torch.empty(3, 0, dtype=torch.long), (), torch.ones(3).double())
     >>> bool(first_guess(rows)[0].scale[0, 0, 1] > 0.3)
     True
     """
@@ -144,7 +144,12 @@ def first_guess(rows: Rows) -> tuple[StudentMixture, tuple[Tensor, ...]]:
 
 
 def settle(
-    start: StudentMixture, held: Tensor, seen: Tensor, rows: Rows, periods: tuple[float, ...], rounds: int
+    start: StudentMixture,
+    held: Tensor,
+    seen: Tensor,
+    rows: MixedRows,
+    periods: tuple[float, ...],
+    rounds: int,
 ) -> MixedMixture:
     """The mixture of all that is there, in so many rounds.
 
@@ -168,7 +173,7 @@ def settle(
     return MixedMixture(student, _tables(tallies), periods, tallies, sums.present)
 
 
-def _tallies(rows: Rows, held: Tensor) -> tuple[Tally, ...]:
+def _tallies(rows: MixedRows, held: Tensor) -> tuple[Tally, ...]:
     columns = zip(rows.codes.unbind(-1), rows.levels, strict=True)
     return tuple(tally(codes, held, levels) for codes, levels in columns)
 
@@ -190,7 +195,7 @@ class _Known:
     rest : (M, d, d), what the scatters are completed by
     """
 
-    evidence: Evidence
+    evidence: ScaleEvidence
     part: Tensor
     weight: Tensor
     mean: Tensor
@@ -200,7 +205,7 @@ class _Known:
     def of(cls, start: StudentMixture, sums: Sums) -> _Known:
         evidence = start.evidence
         if evidence is None:
-            evidence = Evidence.of_likelihood(sums.count, sums.mass)
+            evidence = ScaleEvidence.of_likelihood(sums.count, sums.mass)
         total = sums.count.sum()
         part = evidence.count.sum() / total
         factor = (part * sums.count + evidence.pseudo) / evidence.inflation
@@ -227,7 +232,7 @@ class _Known:
         return StudentMixture((weight / weight.sum()).log(), mean, scale, before.nu)
 
 
-def _shaped(evidence: Evidence, scatter: Tensor) -> Tensor:
+def _shaped(evidence: ScaleEvidence, scatter: Tensor) -> Tensor:
     """The part of scatters (M, d, d) that enters whole, and that along the axes of the columns."""
     along = evidence.along.unsqueeze(-1) * scatter.diagonal(dim1=-2, dim2=-1)
     return evidence.whole[:, None, None] * scatter + torch.diag_embed(along)

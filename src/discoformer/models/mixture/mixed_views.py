@@ -25,7 +25,7 @@ from discoformer.models.mixture.fill import fill
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.merge import Rule, merge
 from discoformer.models.mixture.mixed import MixedMixture, columns_of, to_codes
-from discoformer.models.mixture.mixed_em import Rows, e_step, first_guess, settle
+from discoformer.models.mixture.mixed_em import MixedRows, e_step, first_guess, settle
 from discoformer.models.mixture.sample import InMemory, too_many
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified_network import UnifiedNetwork
@@ -102,7 +102,7 @@ class _Looking:
         points, config = inside[:, :numbers], self.network.core.config
         size = len(points) if self.weights is None else 1 / float(self.weights.square().sum())
         often = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
-        rows = Rows(points, to_codes(inside[:, numbers:]), self.levels, often)
+        rows = MixedRows(points, to_codes(inside[:, numbers:]), self.levels, often)
         part = float((~inside.isnan()).double().mean())  # filled rows count less
         coarse = inside.float()  # what a permutation of the sums changes must not change the noise
         looks = _LOOKS if bool(inside.isnan().any()) else 1

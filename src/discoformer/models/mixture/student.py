@@ -15,7 +15,7 @@ from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
 from discoformer.core.threads import ordered_map
 from discoformer.core.tracing import traced
-from discoformer.models.mixture.leave_one_out import Components, Evidence, leave_one_out
+from discoformer.models.mixture.leave_one_out import Components, ScaleEvidence, leave_one_out
 from discoformer.models.mixture.lift import least_logit, lift, natural_parameters, weight_and_log
 from discoformer.models.mixture.slots import make_slots, student_log_density
 
@@ -49,7 +49,7 @@ class StudentMixture(Density):
     mean: Tensor
     scale: Tensor
     nu: Tensor
-    evidence: Evidence | None = None
+    evidence: ScaleEvidence | None = None
 
     @property
     def dim(self) -> int:

@@ -34,7 +34,7 @@ from discoformer.models.mixture.layer import (
     invariants_of,
     merge_moments,
 )
-from discoformer.models.mixture.leave_one_out import Evidence
+from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.sample import InMemory, Sample
 from discoformer.models.mixture.slots import Moments, Slots, balls, make_slots, moments_of, start_slots
 from discoformer.models.mixture.student import StudentMixture
@@ -228,7 +228,7 @@ def _features(moments: Moments, slots: Slots, total: Tensor, axes: Axes | None) 
     return torch.stack(features, -1).clamp(-20, 20)
 
 
-def _evidence(decision: Decision, moments: Moments, total: Tensor, axes: Axes | None) -> Evidence:
+def _evidence(decision: Decision, moments: Moments, total: Tensor, axes: Axes | None) -> ScaleEvidence:
     """What scales that a decision formed rest on; ``moments`` are those of the slots that it formed."""
     _, to_own_ball, _, _, *to_axes = decision.pseudo_counts.unbind(-1)
     count = moments.share * total
@@ -237,7 +237,9 @@ def _evidence(decision: Decision, moments: Moments, total: Tensor, axes: Axes | 
     if decision.gate is not None:
         whole, along = decision.gate, 1 - decision.gate + to_axes[0] / least
     pseudo, inflation = decision.pseudo_counts.sum(-1), decision.log_inflation.exp()
-    return Evidence(pseudo, inflation, whole, along, to_own_ball / least, count, count * moments.tail, axes)
+    return ScaleEvidence(
+        pseudo, inflation, whole, along, to_own_ball / least, count, count * moments.tail, axes
+    )
 
 
 def form_slots(

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.priors.tables.column_maps import ColumnMap, Pulled
+from discoformer.priors.tables.column_maps import MonotoneMap, Pulled
 from discoformer.priors.tables.margins import log1mexp, pull_margin
 
 __all__ = ["Atoms"]
@@ -43,7 +43,7 @@ class _Margin(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms(ColumnMap):
+class Atoms(MonotoneMap):
     """Columns whose margin is a mixture of K heaps, where z is standard normal.
 
     Parameters

@@ -24,7 +24,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
 from discoformer.priors.base import Distribution
 
-__all__ = ["ByColumn", "Chain", "ColumnMap", "Mirrored", "Pulled", "Reshaped", "Stretch"]
+__all__ = ["AffineColumns", "ByColumn", "Chain", "Mirrored", "MonotoneMap", "Pulled", "Reshaped"]
 
 
 class Pulled(NamedTuple):
@@ -42,7 +42,7 @@ class Pulled(NamedTuple):
     bend: Tensor
 
 
-class ColumnMap(ABC):
+class MonotoneMap(ABC):
     """An increasing map of R onto R for every column; parameters are (..., d)."""
 
     @abstractmethod
@@ -60,13 +60,13 @@ class Reshaped(Distribution):
 
     >>> from discoformer.priors.location_scale import gaussian
     >>> base = gaussian(torch.zeros(2), torch.eye(2))
-    >>> wide = Reshaped(base, Stretch(torch.zeros(2), torch.tensor([1.0, 2.0])))
+    >>> wide = Reshaped(base, AffineColumns(torch.zeros(2), torch.tensor([1.0, 2.0])))
     >>> wide.score(torch.tensor([[1.0, 2.0]])).tolist()
     [[-1.0, -0.5]]
     """
 
     base: Distribution
-    columns: ColumnMap
+    columns: MonotoneMap
 
     @property
     def dim(self) -> int:
@@ -87,10 +87,10 @@ class Reshaped(Distribution):
 
 
 @dataclass(frozen=True, eq=False)
-class Chain(ColumnMap):
+class Chain(MonotoneMap):
     """One map after another, the first one first."""
 
-    maps: tuple[ColumnMap, ...]
+    maps: tuple[MonotoneMap, ...]
 
     def forward(self, z: Tensor) -> Tensor:
         for part in self.maps:
@@ -107,7 +107,7 @@ class Chain(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class ByColumn(ColumnMap):
+class ByColumn(MonotoneMap):
     """Maps of different kinds for different columns.
 
     Parameters
@@ -115,13 +115,14 @@ class ByColumn(ColumnMap):
     groups : column numbers, each column in one group
     maps : one for each group, with parameters for as many columns
 
-    >>> both = ByColumn(((1,), (0,)), (Stretch(torch.zeros(1), torch.full((1,), s)) for s in (2.0, 3.0)))
+    >>> scaled = [AffineColumns(torch.zeros(1), torch.full((1,), scale)) for scale in (2.0, 3.0)]
+    >>> both = ByColumn(((1,), (0,)), scaled)
     >>> both.forward(torch.ones(1, 2)).tolist()
     [[3.0, 2.0]]
     """
 
     groups: tuple[tuple[int, ...], ...]
-    maps: Sequence[ColumnMap]
+    maps: Sequence[MonotoneMap]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "maps", tuple(self.maps))
@@ -148,10 +149,10 @@ class ByColumn(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Mirrored(ColumnMap):
+class Mirrored(MonotoneMap):
     """x = s T(s z) with signs s (..., d): where s is -1, left and right of the column are exchanged."""
 
-    columns: ColumnMap
+    columns: MonotoneMap
     sign: Tensor
 
     def __post_init__(self) -> None:
@@ -169,7 +170,7 @@ class Mirrored(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch(ColumnMap):
+class AffineColumns(MonotoneMap):
     """x = center + scale z with both (..., d), scales positive."""
 
     center: Tensor
@@ -177,7 +178,7 @@ class Stretch(ColumnMap):
 
     def __post_init__(self) -> None:
         if not bool((self.scale > 0).all()):
-            raise DataError("scale of a Stretch must be positive")
+            raise DataError("scale of AffineColumns must be positive")
 
     def forward(self, z: Tensor) -> Tensor:
         return self.center.unsqueeze(-2) + self.scale.unsqueeze(-2) * z

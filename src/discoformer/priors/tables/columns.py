@@ -18,8 +18,8 @@ from torch import Tensor
 
 from discoformer.priors.draws import Range, flip, log_uniform, uniform
 from discoformer.priors.tables.atoms import Atoms
-from discoformer.priors.tables.column_maps import ByColumn, Chain, ColumnMap, Mirrored, Stretch
-from discoformer.priors.tables.margins import HalfNormal, Interval, Weibull
+from discoformer.priors.tables.column_maps import AffineColumns, ByColumn, Chain, Mirrored, MonotoneMap
+from discoformer.priors.tables.margins import HalfNormal, SoftInterval, Weibull
 from discoformer.priors.tables.shapes import Hinge, Johnson, LogNormal, SinhArcsinh, Staircase
 
 __all__ = ["COLUMN_KINDS", "ColumnPlan", "draw_columns", "plan_columns"]
@@ -89,7 +89,7 @@ def plan_columns(
     return ColumnPlan(tuple(maps), values, censored, heaped, gentle)
 
 
-def draw_columns(plan: ColumnPlan, batch: int, generator: torch.Generator | None) -> ColumnMap:
+def draw_columns(plan: ColumnPlan, batch: int, generator: torch.Generator | None) -> MonotoneMap:
     """Column maps for ``batch`` data sets: shape, scale one, heaps."""
     dim = len(plan.maps)
     atoms = torch.tensor([name == "atoms" for name in plan.maps])
@@ -98,7 +98,7 @@ def draw_columns(plan: ColumnPlan, batch: int, generator: torch.Generator | None
     shapes = [
         _draw_map(name, plan, batch, len(group), generator) for name, group in zip(names, groups, strict=True)
     ]
-    maps: list[ColumnMap] = [ByColumn(groups, shapes)]
+    maps: list[MonotoneMap] = [ByColumn(groups, shapes)]
     hinged = torch.zeros(batch, dim, dtype=torch.bool)
     if plan.censored:
         hinged = (torch.rand(batch, dim, generator=generator) < min(0.5, _NARROW / dim)) & ~atoms
@@ -112,17 +112,17 @@ def draw_columns(plan: ColumnPlan, batch: int, generator: torch.Generator | None
     return Chain(tuple(maps))
 
 
-def _to_unit(shape: ColumnMap, batch: int, dim: int) -> Stretch:
+def _to_unit(shape: MonotoneMap, batch: int, dim: int) -> AffineColumns:
     """Mean zero and variance one for a normal column."""
     levels = (torch.arange(_NODES, dtype=F64) + 0.5) / _NODES
     values = shape.forward(torch.special.ndtri(levels)[:, None].expand(batch, _NODES, dim))
     scale = 1 / values.std(-2)
-    return Stretch(-values.mean(-2) * scale, scale)
+    return AffineColumns(-values.mean(-2) * scale, scale)
 
 
 def _draw_map(
     name: str, plan: ColumnPlan, batch: int, dim: int, generator: torch.Generator | None
-) -> ColumnMap:
+) -> MonotoneMap:
     def between(low: float, high: float) -> Tensor:
         return uniform((batch, dim), (low, high), generator, F64)
 
@@ -147,14 +147,14 @@ def _draw_map(
     if name == "half-normal":
         return HalfNormal(2 * soft)
     if name == "interval":
-        return Interval(log_between(0.7, 3.0), log_between(0.7, 3.0), soft)
+        return SoftInterval(log_between(0.7, 3.0), log_between(0.7, 3.0), soft)
     if name == "box":
         one = torch.ones(batch, dim, dtype=F64)
-        return Interval(one, one, log_between(0.01, 0.06))
+        return SoftInterval(one, one, log_between(0.01, 0.06))
     if name == "atoms":
         return _draw_atoms(batch, dim, plan.values, generator)
     zero = torch.zeros(batch, dim, dtype=F64)
-    return Stretch(zero, zero + 1)
+    return AffineColumns(zero, zero + 1)
 
 
 def _draw_hinge(hinged: Tensor, generator: torch.Generator | None) -> Hinge:

@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from discoformer.core.checks import DataError
-from discoformer.priors.tables.column_maps import ColumnMap, Pulled
+from discoformer.priors.tables.column_maps import MonotoneMap, Pulled
 from discoformer.priors.tables.shapes import harden, log_softplus
 
-__all__ = ["HalfNormal", "Interval", "Weibull", "log1mexp", "normal_quantile", "pull_margin"]
+__all__ = ["HalfNormal", "SoftInterval", "Weibull", "log1mexp", "normal_quantile", "pull_margin"]
 
 _SMALL = -30.0  # below this logarithm log(1 - e^(-e^t)) is t in double precision
 _LEAST = -600.0  # of log p, for the quantile function that takes p itself
@@ -74,7 +74,7 @@ def pull_margin(log_cdf: Tensor, log_survival: Tensor, log_density: Tensor, scor
 
 
 @dataclass(frozen=True, eq=False)
-class Weibull(ColumnMap):
+class Weibull(MonotoneMap):
     """Positive columns with survival function exp(-y^c) and a soft bound at zero, y = e log(1 + exp(x / e)).
 
     Exponential for c = 1, near half-normal and gamma shapes around it.  On the wrong side of the bound the
@@ -114,7 +114,7 @@ class Weibull(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class HalfNormal(ColumnMap):
+class HalfNormal(MonotoneMap):
     """Half-normal columns with a soft bound: a normal of scale one right of zero, of scale e left of it.
 
     The density is 2 / (1 + e) phi(x) on the right and 2 / (1 + e) phi(x / e) on the left, which holds the
@@ -152,7 +152,7 @@ class HalfNormal(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Interval(ColumnMap):
+class SoftInterval(MonotoneMap):
     """Columns on the interval (-1, 1) with soft edges: uniform, or humped, leaning and U-shaped like a beta.
 
     A uniform number on (-1, 1) plus logistic noise of scale e has the distribution function
@@ -172,7 +172,7 @@ class Interval(ColumnMap):
 
     def __post_init__(self) -> None:
         if not bool((self.left > 0).all() and (self.right > 0).all() and (self.softness > 0).all()):
-            raise DataError("left, right and softness of an Interval must be positive")
+            raise DataError("left, right and softness of a SoftInterval must be positive")
 
     def forward(self, z: Tensor) -> Tensor:
         a, b, e = (p.unsqueeze(-2) for p in (self.left, self.right, self.softness))

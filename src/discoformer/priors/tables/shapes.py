@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from discoformer.core.checks import DataError
-from discoformer.priors.tables.column_maps import ColumnMap, Pulled
+from discoformer.priors.tables.column_maps import MonotoneMap, Pulled
 
 __all__ = ["Hinge", "Johnson", "LogNormal", "SinhArcsinh", "Staircase", "log_softplus"]
 
@@ -22,7 +22,7 @@ _SMALL = -30.0  # below this logarithm, log(1 + e^t) is e^t and 1 - e^(-e^t) is 
 
 
 @dataclass(frozen=True, eq=False)
-class Johnson(ColumnMap):
+class Johnson(MonotoneMap):
     """x = (sinh(a z + b) - sinh b) / (a cosh b), Johnson's unbounded system.
 
     Normal for small a; with b large it is close to the log-normal, with a soft end instead of a bound.
@@ -56,7 +56,7 @@ class Johnson(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class SinhArcsinh(ColumnMap):
+class SinhArcsinh(MonotoneMap):
     """x = sinh((asinh(z) + s) / t): skewness s and tails lighter (t > 1) or heavier (t < 1) than before.
 
     Parameters
@@ -85,7 +85,7 @@ class SinhArcsinh(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class LogNormal(ColumnMap):
+class LogNormal(MonotoneMap):
     """Positive columns y = exp(a z) with a soft bound, x = e log(expm1(y / e)), which is y far above e.
 
     Back it is y = e log(1 + exp(x / e)).  Below zero log y falls like x / e: the score is about z / (a e).
@@ -115,7 +115,7 @@ class LogNormal(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Hinge(ColumnMap):
+class Hinge(MonotoneMap):
     """Columns censored at a knot: slope one on one side, a small slope e on the other, by a hyperbola.
 
     With y = z - k and r = sqrt(y^2 + c^2), x = k + ((1 + e) y + (1 - e) r) / 2.  What lies left of the knot
@@ -156,7 +156,7 @@ class Hinge(ColumnMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Staircase(ColumnMap):
+class Staircase(MonotoneMap):
     """Heaps on a lattice: rounding that leaves a little of what was between the lattice points.
 
     With (x - o) / s = k + t, k whole and t in [-1/2, 1/2], z lies in the same cell, at
