@@ -6,6 +6,7 @@ import torch
 from discoformer.baselines.kde import KDE
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density, as_density
+from discoformer.models.mixture.student import StudentMixture
 
 F64 = torch.float64
 
@@ -51,3 +52,16 @@ def test_distribution_function_and_quantiles(blend: Blend) -> None:
 def test_all_verbs_stay_in_the_type(blend: Blend) -> None:
     assert isinstance(blend.marginal([0]), Density) and isinstance(blend.conditional([0], [0.0]), Density)
     assert "weights 0.30, 0.70" in repr(blend)
+
+
+def test_a_part_without_weight_is_not_asked() -> None:
+    """Eagerly it is left out, and traced it counts for nothing: both answer as the other part."""
+    one, zero = torch.ones(1, dtype=F64), torch.zeros(1, dtype=F64)
+    part, silent = (StudentMixture(zero, c * one[:, None], one[:, None, None], 5 * one) for c in (1.0, 50.0))
+    both = Blend((part, silent), torch.tensor([0.0, -torch.inf], dtype=F64))
+    at = torch.tensor([[0.5], [49.0]], dtype=F64)
+    torch.testing.assert_close(both.estimate(at), part.estimate(at))
+    mapped = torch.func.vmap(lambda row: both.log_density(row.unsqueeze(0)).squeeze(0))(at)
+    torch.testing.assert_close(mapped, part.log_density(at))
+    torch.testing.assert_close(both.left_out(at), part.left_out(at))
+    assert float(both.sample(500, torch.Generator().manual_seed(0)).max()) < 40

@@ -13,6 +13,7 @@ from torch import Tensor
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import bisect_quantile
+from discoformer.core.tracing import traced
 
 __all__ = ["Blend"]
 
@@ -24,7 +25,7 @@ class Blend(Density):
     Attributes
     ----------
     parts : K densities of the same columns
-    log_weight : (..., K), log of the weights, which sum to one
+    log_weight : (..., K), log of the weights, which sum to one; a part of weight zero is not asked
 
     Examples
     --------
@@ -50,10 +51,19 @@ class Blend(Density):
     def gaps(self) -> bool:
         return all(part.gaps for part in self.parts)
 
+    @property
+    def _heard(self) -> list[int]:
+        """The parts that have a weight, in any sample of the batch; all of them while a call is traced."""
+        every = list(range(len(self.parts)))
+        if traced() or self.log_weight.is_meta:
+            return every
+        return [k for k in every if bool((self.log_weight[..., k] > -torch.inf).any())]
+
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
-        answers = [part._estimate(queries) for part in self.parts]
+        heard = self._heard
+        answers = [self.parts[k]._estimate(queries) for k in heard]
         terms = torch.stack([answer.log_density for answer in answers], -1)  # (..., m, K)
-        terms = terms + self.log_weight.unsqueeze(-2).to(terms)
+        terms = terms + self.log_weight[..., heard].unsqueeze(-2).to(terms)
         log_density = terms.logsumexp(-1)
         # where no part has mass, all answer with a score of zero
         share = (terms - log_density.unsqueeze(-1)).exp().nan_to_num(0.0).unsqueeze(-1)
@@ -108,8 +118,9 @@ class Blend(Density):
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         """The parts without the row; their weights are those of all rows."""
-        parts = torch.stack([part.left_out(rows, weights) for part in self.parts], -1)
-        return (parts + self.log_weight.unsqueeze(-2).to(parts)).logsumexp(-1)
+        heard = self._heard
+        parts = torch.stack([self.parts[k].left_out(rows, weights) for k in heard], -1)
+        return (parts + self.log_weight[..., heard].unsqueeze(-2).to(parts)).logsumexp(-1)
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         return Blend(tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight)

@@ -9,6 +9,8 @@ each with the chance that it is the better one.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import torch
 from torch import Tensor
 
@@ -83,22 +85,24 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         slope = frames.log_det.unsqueeze(-1)  # (..., 2, 1)
         stretch = maps.log_det_left_out(at, weights)
         slope = slope + torch.stack([torch.zeros_like(stretch), stretch], -2)  # (..., 2, n)
-        # A view without a chance is not worth merging: most samples have one.
-        chance = chances(seen.unfold(seen.left_out) + slope, weights)  # (..., 2)
-        heard = chance.detach() > SILENT
+        # A view without a chance has no weight and is not worth merging: most samples have one.
+        heard = chances(seen.unfold(seen.left_out) + slope, weights).detach() > SILENT  # (..., 2)
         if context.ndim == 2 and not bool(heard.all()):
-            return self._alone(seen, frames, maps, int(heard[1]))
+            return self._one_of_two(seen, frames, maps, heard)
         found, left_out = self.network.believe(seen)
-        chance = chances(left_out + slope, weights).masked_fill(~heard, 0.0)
+        chance = chances(left_out + slope, weights)
         views = [_one_of(found, frames, context.ndim - 2, view) for view in range(2)]
-        return Blend((views[0], push(views[1], [maps])), log_weights(chance))
+        return Blend((views[0], push(views[1], [maps])), log_weights(chance, heard))
 
-    def _alone(self, seen: Seen, frames: Frame, maps: ColumnMaps, view: int) -> Blend:
-        """One of two views, all that is to be believed."""
-        found, _ = self.network.believe(seen.only(view))
-        inside = push(found, [frames.map(lambda tensor: tensor[view])])
-        whole = push(inside, [maps]) if view else inside
-        return Blend((whole,), found.log_weight.new_zeros(1))
+    def _one_of_two(self, seen: Seen, frames: Frame, maps: ColumnMaps, heard: Tensor) -> Blend:
+        """Both views of one sample, the one without a weight as the core gives it."""
+        views: list[Density] = []
+        for view in range(2):
+            own = seen.only(view)
+            raw = own.mixture.map(own.unfold)
+            found = self.network.believe(own)[0] if heard[view] else raw
+            views.append(push(found, [frames.map(itemgetter(view))]))
+        return Blend((views[0], push(views[1], [maps])), heard.to(seen.left_out).log())
 
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
         """Fit to rows with categories, circles or gaps; of very many, a part decides."""
@@ -119,7 +123,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         inner = self.network._fit(at.inside, weights)
         normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
         chance = chances(torch.stack([plain.left_out(rows, weights), normal], -2), weights)
-        return Blend((plain, push(inner, [maps])), log_weights(chance))
+        return Blend((plain, push(inner, [maps])), log_weights(chance, chance.detach() > SILENT))
 
 
 def _one_of(found: Blend, frames: Frame, axis: int, view: int) -> Density:

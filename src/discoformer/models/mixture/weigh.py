@@ -12,13 +12,13 @@ from discoformer.core.fields import Density
 
 __all__ = ["SILENT", "blend", "chances", "leave_one_out_weights", "log_weights", "without_silent"]
 
-SILENT = 1e-6  # weight of a part that is not asked
+SILENT = 1e-6  # a part with a smaller weight has none
 
 
 def blend(densities: Sequence[Density], left_out: Sequence[Tensor], weights: Tensor | None) -> Blend:
     """The mixture of densities with the weights that their left-out log densities (..., n) give them."""
     found = leave_one_out_weights(torch.stack(list(left_out), -1), weights)
-    return Blend(tuple(densities), log_weights(found))
+    return Blend(tuple(densities), found.clamp_min(torch.finfo(found.dtype).tiny).log())
 
 
 def without_silent(found: Blend) -> Blend:
@@ -47,9 +47,10 @@ def chances(left_out: Tensor, weights: Tensor | None) -> Tensor:
     return found
 
 
-def log_weights(weights: Tensor) -> Tensor:
-    """Logarithms (..., K) of weights, none of them infinite, that sum to one."""
-    return weights.clamp_min(torch.finfo(weights.dtype).tiny).log().log_softmax(-1)
+def log_weights(chance: Tensor, heard: Tensor) -> Tensor:
+    """Logarithms (..., K) of chances, of those that are heard; the others have no weight."""
+    logs = chance.clamp_min(torch.finfo(chance.dtype).tiny).log()
+    return logs.masked_fill(~heard, -torch.inf).log_softmax(-1)
 
 
 def leave_one_out_weights(left_out: Tensor, weights: Tensor | None, rounds: int = 100) -> Tensor:
