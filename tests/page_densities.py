@@ -12,7 +12,7 @@ from torch import Tensor
 from discoformer.api.fitting import fit_sample
 from discoformer.columns.bounds import fit_maps
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
-from discoformer.columns.margins import NormalScores
+from discoformer.columns.normal_scores import NormalScores
 from discoformer.columns.scaling import Scaling
 from discoformer.columns.split import SplitColumns, SplitKind, fit_split
 from discoformer.core.blend import Blend

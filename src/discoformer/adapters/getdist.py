@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discoformer.adapters.source import answer, density_of, draw
+from discoformer.adapters.fitted import answer, density_of, draw
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 

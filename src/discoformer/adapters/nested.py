@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.adapters.source import density_of
+from discoformer.adapters.fitted import density_of
 from discoformer.core.checks import DataError
 
 __all__ = ["prior_transform"]

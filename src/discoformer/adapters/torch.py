@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
-from discoformer.adapters.source import density_of
+from discoformer.adapters.fitted import density_of
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density
 

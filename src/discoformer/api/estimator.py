@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-import discoformer.api.frames as frames
+import discoformer.api.data_frames as frames
 from discoformer.api.answers import estimate_source, lazy_estimate
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.questions import Questions

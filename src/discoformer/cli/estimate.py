@@ -46,7 +46,7 @@ from discoformer.data.files import (
 )
 from discoformer.data.numeric import used_schema
 from discoformer.data.peek import columns_to_stream
-from discoformer.data.style import style_of
+from discoformer.data.text_style import style_of
 from discoformer.data.writer import neutral, output_writer
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.bootstrap import bootstrap

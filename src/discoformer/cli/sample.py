@@ -27,8 +27,8 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import as_density
 from discoformer.core.progress import track
 from discoformer.data.files import check_output
-from discoformer.data.style import style_of
 from discoformer.data.table import Table
+from discoformer.data.text_style import style_of
 from discoformer.data.writer import neutral, output_writer
 from discoformer.views.terminal import cell_text, json_cell, print_table
 

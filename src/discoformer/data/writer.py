@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.files import replacing
-from discoformer.data.style import PLAIN, TextStyle
+from discoformer.data.text_style import PLAIN, TextStyle
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.columns.margins import NormalScores
+from discoformer.columns.normal_scores import NormalScores
 from discoformer.core.checks import DataError
 from discoformer.core.transforms import ColumnMap
 

@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 import torch
 from torch import Tensor, nn
 
-from discoformer.columns.margins import NormalScores
+from discoformer.columns.normal_scores import NormalScores
 from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field

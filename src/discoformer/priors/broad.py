@@ -11,7 +11,6 @@ import torch
 
 from discoformer.core.checks import DataError
 from discoformer.priors.base import Distribution
-from discoformer.priors.blend import MixtureDistribution
 from discoformer.priors.draws import (
     Range,
     check_modes,
@@ -25,6 +24,7 @@ from discoformer.priors.draws import (
 )
 from discoformer.priors.families import Family, Laplace, Logistic, Normal, StudentT
 from discoformer.priors.location_scale import LocationScaleMixture, random_rotations
+from discoformer.priors.mixture_distribution import MixtureDistribution
 from discoformer.priors.prior import GMMPrior, Prior
 from discoformer.priors.warps import Banana, Rotated, Skew, Warped
 

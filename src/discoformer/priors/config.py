@@ -11,9 +11,9 @@ from typing import Any
 
 from discoformer.core.checks import DataError
 from discoformer.priors.broad import BroadPrior
-from discoformer.priors.mixed import MixedPrior
+from discoformer.priors.mixed_prior import MixedPrior
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
-from discoformer.priors.tables.prior import TablePrior
+from discoformer.priors.tables.table_prior import TablePrior
 
 __all__ = ["PRIORS", "prior_from_config"]
 

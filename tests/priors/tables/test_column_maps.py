@@ -20,7 +20,7 @@ from discoformer.priors.tables.column_maps import (
     MonotoneMap,
     Reshaped,
 )
-from discoformer.priors.tables.margins import HalfNormal, SoftInterval, Weibull, normal_quantile
+from discoformer.priors.tables.quantile_maps import HalfNormal, SoftInterval, Weibull, normal_quantile
 from discoformer.priors.tables.shapes import Hinge, Johnson, LogNormal, SinhArcsinh, Staircase
 
 F64 = torch.float64

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from discoformer.core.fields import Method
 from discoformer.priors import Distribution, GMMPrior, Laplace, LocationScaleMixture
-from discoformer.priors.blend import MixtureDistribution
+from discoformer.priors.mixture_distribution import MixtureDistribution
 from discoformer_paper.harness.adapters import fit_density
 from discoformer_paper.harness.contestants import Contestant, rival
 from discoformer_paper.harness.figures import Figure, curve, finish, panels

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from discoformer.columns.margins import NormalScores
+from discoformer.columns.normal_scores import NormalScores
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import ColumnMaps, Frame
 from discoformer.models.mixture.sample import InMemory

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.priors.tables.column_maps import MonotoneMap, Pulled
-from discoformer.priors.tables.margins import log1mexp, pull_margin
+from discoformer.priors.tables.quantile_maps import log1mexp, pull_margin
 
 __all__ = ["Atoms"]
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from discoformer.columns.bounds import HalfLine, Interval
 from discoformer.columns.kinds import ColumnKind
-from discoformer.columns.margins import NormalScores
+from discoformer.columns.normal_scores import NormalScores
 from discoformer.columns.scaling import Scaling
 from discoformer.columns.split import SplitColumns, SplitKind
 from discoformer.core.blend import Blend

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.priors.base import Distribution
-from discoformer.priors.blend import MixtureDistribution
 from discoformer.priors.draws import (
     Range,
     check_modes,
@@ -24,11 +23,12 @@ from discoformer.priors.draws import (
 )
 from discoformer.priors.families import Family, Logistic, Normal, StudentT
 from discoformer.priors.location_scale import LocationScaleMixture, gaussian, random_rotations
+from discoformer.priors.mixture_distribution import MixtureDistribution
 from discoformer.priors.prior import Prior
 from discoformer.priors.tables.column_maps import Reshaped
-from discoformer.priors.tables.columns import COLUMN_KINDS, ColumnPlan, draw_columns, plan_columns
-from discoformer.priors.tables.dependence import elliptical_copula, mixture_copula, random_mixing
+from discoformer.priors.tables.copulas import elliptical_copula, mixture_copula, random_mixing
 from discoformer.priors.tables.precise import Precise
+from discoformer.priors.tables.random_columns import COLUMN_KINDS, ColumnPlan, draw_columns, plan_columns
 from discoformer.priors.tables.structural import draw_structural
 from discoformer.priors.warps import Linear, Warped
 

@@ -34,7 +34,7 @@ def test_the_discrepancy_is_its_definition() -> None:
 def test_units_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     points = LAW.sample(60, torch.Generator().manual_seed(0))
     whole = kernel_stein_discrepancy(points, LAW)
-    monkeypatch.setattr("discoformer.samplers.stein._PAIRS", 100)
+    monkeypatch.setattr("discoformer.samplers.stein_variational._PAIRS", 100)
     assert kernel_stein_discrepancy(points, LAW) == pytest.approx(whole, rel=1e-12)
     scaled = kernel_stein_discrepancy(1000 * points, lambda x: LAW.score(x / 1000) / 1000)
     assert 1000 * scaled == pytest.approx(whole, rel=1e-9)

@@ -29,9 +29,9 @@ from discoformer.priors import (
     prior_from_config,
 )
 from discoformer.priors.tables.column_maps import ByColumn, MonotoneMap, Reshaped
-from discoformer.priors.tables.dependence import elliptical_copula, mixture_copula, random_mixing
-from discoformer.priors.tables.margins import SoftInterval
+from discoformer.priors.tables.copulas import elliptical_copula, mixture_copula, random_mixing
 from discoformer.priors.tables.precise import Precise
+from discoformer.priors.tables.quantile_maps import SoftInterval
 from discoformer.priors.tables.shapes import SinhArcsinh
 from discoformer.priors.tables.structural import Structural, draw_structural
 from discoformer.training.config import Recipe

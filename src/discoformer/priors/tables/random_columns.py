@@ -19,7 +19,7 @@ from torch import Tensor
 from discoformer.priors.draws import Range, flip, log_uniform, uniform
 from discoformer.priors.tables.atoms import Atoms
 from discoformer.priors.tables.column_maps import AffineColumns, ByColumn, Chain, Mirrored, MonotoneMap
-from discoformer.priors.tables.margins import HalfNormal, SoftInterval, Weibull
+from discoformer.priors.tables.quantile_maps import HalfNormal, SoftInterval, Weibull
 from discoformer.priors.tables.shapes import Hinge, Johnson, LogNormal, SinhArcsinh, Staircase
 
 __all__ = ["COLUMN_KINDS", "ColumnPlan", "draw_columns", "plan_columns"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from discoformer.columns.margins import NormalScores, log_ndtr_inverse
+from discoformer.columns.normal_scores import NormalScores, log_ndtr_inverse
 
 F64 = torch.float64
 

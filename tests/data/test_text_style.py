@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from discoformer.data.reading import read_raw
-from discoformer.data.style import style_of
+from discoformer.data.text_style import style_of
 from discoformer.data.writer import output_writer
 
 TEXTS = {

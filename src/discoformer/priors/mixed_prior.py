@@ -13,7 +13,7 @@ from discoformer.priors.base import Distribution
 from discoformer.priors.broad import BroadPrior
 from discoformer.priors.draws import check_number
 from discoformer.priors.prior import Prior
-from discoformer.priors.tables.prior import TablePrior
+from discoformer.priors.tables.table_prior import TablePrior
 
 __all__ = ["MixedPrior"]
 
