@@ -56,14 +56,34 @@ def test_a_vector_is_one_column_and_a_memory_map_is_streamed(model_path: Path, t
     assert isinstance(memory_map, np.memmap)
     mapped = DiScoFormer(model=model_path).fit(memory_map)
     for est in (from_file, mapped):
-        assert est._sample is None  # nothing was kept
+        for value, same in zip(est.entropy(), expected.entropy(), strict=True):
+            np.testing.assert_allclose(value, same, **EXACT)  # it does not matter how the sample arrived
         np.testing.assert_allclose(est.score_samples(x), expected.score_samples(x), **EXACT)
         np.testing.assert_allclose(est.score_samples(memory_map), expected.score_samples(x), **EXACT)
         np.testing.assert_allclose(est.log_density(tmp_path / "x.npy"), expected.score_samples(x), **EXACT)
         np.testing.assert_allclose(
             est.estimate(tmp_path / "x.npy").score, expected.score_function(x), **EXACT
         )
-    assert np.isfinite(from_file.entropy().value)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_entropy_of_a_large_stream_is_that_of_the_sample_in_memory(
+    model_path: Path, tmp_path: Path, extra: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked at rows of the sample, not at draws: a fit that is off says so in both."""
+    monkeypatch.setattr("discoformer.api.estimator._KEPT", 1000)
+    monkeypatch.setattr("discoformer.api.estimator._PART", 500)
+    x = two_groups(2000)
+    x = np.column_stack([x, x[:, :extra]])
+    np.save(tmp_path / "x.npy", x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)
+        streamed = DiScoFormer(model=model_path).fit(tmp_path / "x.npy")
+        memory = DiScoFormer(model=model_path).fit(x)
+    assert streamed._sample is None and len(streamed._part) == 500
+    value, error = streamed.entropy()
+    assert abs(value - memory.entropy(split="none").value) < error
+    assert abs(streamed.fisher_information().value / memory.fisher_information(split="none").value - 1) < 0.1
 
 
 def test_float32_files_answer_as_the_same_numbers_in_memory(model_path: Path, tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, PointDensity
-from discoformer.scale.source import Source
+from discoformer.scale.opening import open_source
+from discoformer.scale.source import Source, is_dask
 from discoformer.scale.survey import look
 
-__all__ = ["answers", "estimate_source", "lazy_estimate"]
+__all__ = ["answers", "estimate_remote", "estimate_source", "lazy_estimate"]
 
 
 def answers(field: PointDensity, source: Source) -> Iterator[tuple[Tensor, Estimate[Tensor]]]:
@@ -32,12 +34,31 @@ def answers(field: PointDensity, source: Source) -> Iterator[tuple[Tensor, Estim
         raise DataError(f"{error} (rows counted from {done})" if done else str(error)) from None
 
 
+def estimate_remote(
+    field: PointDensity, data: Any, names: Sequence[str] | None, *, score: bool = True, show: bool = False
+) -> Estimate[Any]:
+    """Log density (n,) and score (n, d) at rows that are not in memory: dask, a memory map, or a path.
+
+    Parameters
+    ----------
+    field : what is asked
+    data : where the rows are
+    names : of the columns, by which a table on disk is read
+    score : whether the scores are to be kept
+    show : whether to show the progress
+    """
+    if is_dask(data):
+        return lazy_estimate(field, data)
+    bare = isinstance(data, np.memmap) or Path(data).suffix.lower() == ".npy"  # without names
+    return estimate_source(field, open_source(data, None if bare else names, show=show), score=score)
+
+
 def estimate_source(
     field: PointDensity, source: Source, *, score: bool = True
 ) -> Estimate[NDArray[np.float64]]:
     """Log density (n,) and, if asked for, score (n, d) at the rows of a source; the score is empty otherwise.
 
-    One pass is made before, so that a number that is none is refused with its row and column.
+    One pass is made before, so that a missing or infinite value is refused with its row and column.
     """
     rows = look(source).rows
     log_densities = np.empty(rows)

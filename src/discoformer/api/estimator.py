@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 import discoformer.api.data_frames as frames
-from discoformer.api.answers import estimate_source, lazy_estimate
+from discoformer.api.answers import estimate_remote
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.questions import Questions
 from discoformer.columns.fitting import FitRecipe
@@ -36,12 +35,13 @@ from discoformer.data.containers import (
 from discoformer.functionals.bootstrap import WithSpread
 from discoformer.methods import takes_kinds
 from discoformer.scale.opening import is_remote, open_source
-from discoformer.scale.source import is_dask
 from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
 
 _FORMAT = 1  # of pickles: raised when what they hold changes
+_KEPT = 2**15  # rows up to which a streamed sample is kept, as one in memory is
+_PART = 2**13  # rows of a larger one that stand for it in `Questions.entropy`
 
 
 class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -273,21 +273,6 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         rest = [c for c in self.field_.support if c not in set(given)]
         return self._derived(as_density(self.field_).conditional(given, row), rest)
 
-    def conditional_log_density(self, X: Any, given: Any) -> Any:
-        """Log density (m,) of the other columns given the columns ``given``, at the rows of X (m, d).
-
-        Every row by its own values, all in one batch.
-
-        Parameters
-        ----------
-        X : (m, d), all columns
-        given : a name or number of a column, or a sequence of them
-        """
-        columns = self._positions(given)
-        density = as_density(self.field_)
-        result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
-        return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
-
     def explore(self) -> Any:
         """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
 
@@ -342,11 +327,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         field = as_point_density(self.field_)
         if type(X) is not np.ndarray and is_remote(X):
-            if is_dask(X):
-                return lazy_estimate(field, X)
-            bare = isinstance(X, np.memmap) or Path(X).suffix.lower() == ".npy"  # without names
-            source = open_source(X, None if bare else self._names, show=self.verbose)
-            return estimate_source(field, source, score=score)
+            return estimate_remote(field, X, self._names, score=score, show=self.verbose)
         result: Estimate[Any] = self._ask(field.estimate, X)
         return result
 
@@ -386,7 +367,10 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = stream.source.dim
         self._set_names(stream.source.names)
         self._frame = None  # numbers, whatever their types
-        self._keep(fit_stream(stream, self.model, names=self._names, axes=self.axes), np.ndarray)
+        fitted = fit_stream(stream, self.model, names=self._names, axes=self.axes)
+        few = stream.rows <= _KEPT
+        self._keep(fitted, np.ndarray, stream.load() if few else None)
+        self._part = None if few else stream.select(fitted.field.support).evenly("whiten", _PART).numpy()
         return self
 
     def _keep(self, fitted: Fitted, holder: type, sample: Tensor | None = None, weights: Any = None) -> None:
@@ -403,6 +387,8 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
         self._sample: NDArray[np.float64] | None = rows
         self._weights = None if weights is None else np.array(weights, dtype=np.float64)
+        self._part = None
+        self._gaps = (self.model, self.axes, takes_kinds(fitted.resolved))
         if hasattr(self, "_left_out"):
             del self._left_out
 
@@ -435,7 +421,9 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         with suppress(DataError):  # a model that there is not says so when it is fitted
-            tags.input_tags.allow_nan = takes_kinds(choose(self.model, self.axes))
+            model, axes, gaps = vars(self).get("_gaps", (None, None, None))
+            known = model is self.model and axes is self.axes  # scikit-learn asks at every call
+            tags.input_tags.allow_nan = gaps if known else takes_kinds(choose(self.model, self.axes))
         return tags
 
     def _refit(self) -> FitRecipe:
@@ -450,7 +438,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         """A fitted estimator for a field of some of the columns."""
         bounds = [self._bounds[c] for c in columns]
         kinds = None if self._kinds is None else [self._kinds[c] for c in columns]
-        result = DiScoFormer(model=self.model, types=self.types, bounds=bounds)
+        result = DiScoFormer(model=self.model, types=self.types, bounds=bounds, axes=self.axes)
         result.n_features_in_ = len(columns)
         if hasattr(self, "feature_names_in_"):
             result.feature_names_in_ = np.array([self._labels[c] for c in columns], dtype=object)

@@ -14,6 +14,7 @@ from torch import Tensor
 import discoformer.functionals as functionals
 from discoformer.core.checks import DataError, check_weights
 from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
+from discoformer.data.containers import wrap_column
 from discoformer.detection.levels import (
     DRAWS,
     conformal_p_values,
@@ -40,6 +41,7 @@ class Questions:
     field_: Field
     _sample: NDArray[np.float64] | None
     _weights: NDArray[np.float64] | None
+    _part: NDArray[np.float64] | None = None
 
     if TYPE_CHECKING:
 
@@ -108,6 +110,21 @@ class Questions:
         """Which rows of X (m, d) to call odd so that at most a share ``rate`` of them is wrongly so: (m,)."""
         return discoveries(self.p_value(X, calibration=calibration), rate)
 
+    def conditional_log_density(self, X: Any, given: Any) -> Any:
+        """Log density (m,) of the other columns given the columns ``given``, at the rows of X (m, d).
+
+        Every row by its own values, all in one batch.
+
+        Parameters
+        ----------
+        X : (m, d), all columns
+        given : a name or number of a column, or a sequence of them
+        """
+        columns = self._positions(given)
+        density = self._density()
+        result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
+        return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
+
     def mean(self) -> NDArray[np.float64]:
         """Mean (d,) of the density, from draws: the error is std / 128."""
         found: NDArray[np.float64] = draw(self._density()).mean(0).cpu().numpy()
@@ -168,9 +185,10 @@ class Questions:
         Parameters
         ----------
         split : "balanced", "folds" or "none"
-            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  For data
-            with gaps or that is streamed, and for what `marginal` and `conditional` return, the value is
-            that of the fitted density itself, from draws of it.
+            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  Of more
+            than 32,768 streamed rows, 8192 are asked for, by the fit to all of them, and nothing is made up
+            for.  For data with gaps, and for what `marginal` and `conditional` return, the value is that of
+            the fitted density itself, from draws of it.
         """
         sample, source, weights = self._sample_and_source()
         return functionals.entropy(sample, source, weights=weights, split=split)
@@ -208,6 +226,9 @@ class Questions:
     ) -> tuple[NDArray[np.float64], Method | Field, NDArray[np.float64] | None]:
         """What the functionals are to average over, what they are to ask, and the weights."""
         check_is_fitted(self)
+        if self._part is not None:
+            whole = len(self.field_.support) == self.field_.dim
+            return self._part, self.field_ if whole else self._density().marginal(self.field_.support), None
         if self._sample is None or np.isnan(self._sample).any():
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))

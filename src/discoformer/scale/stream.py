@@ -74,5 +74,7 @@ class Stream:
         return torch.cat(list(self.source.map(torch.Tensor.double)))
 
     def select(self, columns: list[int]) -> Stream:
-        """The stream of some of the columns."""
+        """The stream of some of the columns; itself if these are all, with the rows it has found."""
+        if columns == list(range(self.source.dim)):
+            return self
         return Stream(Selected(self.source, columns), self.survey.select(columns))
