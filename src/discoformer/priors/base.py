@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from discoformer.core.fields import PointDensity
 
-__all__ = ["Distribution"]
+__all__ = ["Derived", "Distribution"]
 
 
 class Distribution(PointDensity):
@@ -29,3 +30,18 @@ class Distribution(PointDensity):
     @abstractmethod
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw ``n`` independent points from every distribution of the batch, (*batch_shape, n, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Derived(Distribution):
+    """A distribution made from another one of the same dimension and batch."""
+
+    base: Distribution
+
+    @property
+    def dim(self) -> int:
+        return self.base.dim
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.base.batch_shape

@@ -61,11 +61,7 @@ class MixedPrior(Prior):
     ) -> Callable[[int], Distribution]:
         return self._choose(generator)._kind(dim, generator, dtype)
 
-    def pair(
-        self,
-        batch: int,
-        dim: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
+    def _pair(
+        self, batch: int, dim: int, generator: torch.Generator | None, dtype: torch.dtype
     ) -> tuple[Distribution, Distribution]:
         return self._choose(generator).pair(batch, dim, generator, dtype)

@@ -72,6 +72,11 @@ class Prior(ABC):
         This is the paper's Algorithm 1: both have the same k, and the targets at the queries are those
         of the first.
         """
+        return self._pair(batch, dim, generator, dtype)
+
+    def _pair(
+        self, batch: int, dim: int, generator: torch.Generator | None, dtype: torch.dtype
+    ) -> tuple[Distribution, Distribution]:
         kind = self._kind(dim, generator, dtype)
         return kind(batch), kind(batch)
 
@@ -223,12 +228,8 @@ class AffinePrior(Prior):
         kind = self.base._kind(dim, generator, dtype)
         return lambda batch: Warped(kind(batch), self._map(batch, dim, generator, dtype))
 
-    def pair(
-        self,
-        batch: int,
-        dim: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
+    def _pair(
+        self, batch: int, dim: int, generator: torch.Generator | None, dtype: torch.dtype
     ) -> tuple[Distribution, Distribution]:
         context, queries = self.base.pair(batch, dim, generator, dtype)
         affine = self._map(batch, dim, generator, dtype)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
-from discoformer.priors.base import Distribution
+from discoformer.priors.base import Derived
 
 __all__ = ["Affine", "Banana", "Linear", "Rotated", "Skew", "Warp", "Warped"]
 
@@ -38,7 +38,7 @@ class Warp(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Warped(Distribution):
+class Warped(Derived):
     """The distribution of ``warp.forward(x)`` for x from ``base``.
 
     >>> from discoformer.priors.location_scale import gaussian
@@ -49,16 +49,7 @@ class Warped(Distribution):
     [[0.0, 0.0]]
     """
 
-    base: Distribution
     warp: Warp
-
-    @property
-    def dim(self) -> int:
-        return self.base.dim
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return self.base.batch_shape
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         return self.warp.forward(self.base.sample(n, generator))

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
-from discoformer.priors.base import Distribution
+from discoformer.priors.base import Derived
 
 __all__ = ["AffineColumns", "ByColumn", "Chain", "Mirrored", "MonotoneMap", "Pulled", "Reshaped"]
 
@@ -55,7 +55,7 @@ class MonotoneMap(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Reshaped(Distribution):
+class Reshaped(Derived):
     """The distribution of ``columns.forward(z)`` for z from ``base``.
 
     >>> from discoformer.priors.location_scale import gaussian
@@ -65,16 +65,7 @@ class Reshaped(Distribution):
     [[-1.0, -0.5]]
     """
 
-    base: Distribution
     columns: MonotoneMap
-
-    @property
-    def dim(self) -> int:
-        return self.base.dim
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return self.base.batch_shape
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         return self.columns.forward(self.base.sample(n, generator))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.fields import Estimate
-from discoformer.priors.base import Distribution
+from discoformer.priors.base import Derived
 
 __all__ = ["Precise"]
 
@@ -19,7 +19,7 @@ _BLOCK = 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class Precise(Distribution):
+class Precise(Derived):
     """A distribution whose parameters are in double precision, answered and sampled in any.
 
     Distribution functions near one, heaps a hundredth of a column wide and columns that are all but
@@ -37,16 +37,7 @@ class Precise(Distribution):
     (torch.float32, torch.float32)
     """
 
-    base: Distribution
     dtype: torch.dtype = torch.float32
-
-    @property
-    def dim(self) -> int:
-        return self.base.dim
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        return self.base.batch_shape
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         return self.base.sample(n, generator).to(self.dtype)

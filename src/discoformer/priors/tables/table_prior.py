@@ -136,12 +136,8 @@ class TablePrior(Prior):
         draw, mix = self._draws(dim, generator, dtype)
         return lambda batch: draw(batch, mix(batch))
 
-    def pair(
-        self,
-        batch: int,
-        dim: int,
-        generator: torch.Generator | None = None,
-        dtype: torch.dtype = torch.float32,
+    def _pair(
+        self, batch: int, dim: int, generator: torch.Generator | None, dtype: torch.dtype
     ) -> tuple[Distribution, Distribution]:
         """As in every prior; both laws have the same correlations, or one would be nowhere near the other."""
         draw, mix = self._draws(dim, generator, dtype)
