@@ -278,19 +278,12 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Choose columns, drag sliders to hold others fixed, click rows; ``selected`` and ``given`` of the
         widget say what was done.  Where rows of the fit were not kept, draws of the density stand for them.
-        Of a table with categories, counts or gaps it shows the numbers alone, fitted to complete rows.
         """
         check_is_fitted(self)
         widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
-        field, sample, columns = self.field_, self._sample, list(range(self.field_.dim))
-        if self._frame is not None and sample is not None:
-            columns = self._scored
-            sample = sample[:, columns]
-            sample = sample[np.isfinite(sample).all(1)]
-            bounds = [self._bounds[j] for j in columns]
-            field = fit_sample(sample, self.model, bounds=bounds, axes=self.axes).field
-        names = [str(self._labels[j]) for j in columns]
-        return widget.explore(field, sample, names, [self._bounds[j] for j in columns])
+        names = [str(label) for label in self._labels]
+        schema = None if self._frame is None else self._frame.schema
+        return widget.explore(self.field_, self._sample, names, self._bounds, schema)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

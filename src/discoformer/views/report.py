@@ -38,7 +38,7 @@ def make_report(
 
     Parameters
     ----------
-    table : the data
+    table : the data, with gaps, and columns of every kind if it has a schema and the model takes them
     model, bounds : as for `discoformer.DiScoFormer`; live pictures need a mixture model, which the default is
     title : of the page
     advance : of a progress bar with `STEPS` steps: told what is done, and what comes next
@@ -54,7 +54,15 @@ def make_report(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         advance(0, f"fitting {len(table.values):,} rows")
-        fitted = fit_sample(table.values, model, weights=table.weights, bounds=bounds, names=table.names)
+        fitted = fit_sample(
+            table.values,
+            model,
+            weights=table.weights,
+            bounds=bounds,
+            names=table.names,
+            kinds=table.kinds,
+            own_bounds=table.bounds,
+        )
         if note := few_values(table):
             warnings.warn(note, stacklevel=2)
     field = as_point_density(fitted.field)

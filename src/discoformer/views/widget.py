@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from discoformer.columns.bounds import Bound
+from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 from discoformer.core.fields import Field, as_density
@@ -27,7 +28,11 @@ _DRAWS = 2000  # rows that stand for a sample that was not kept
 
 
 def explore(
-    field: Field, rows: NDArray[np.float64] | None, names: Sequence[str], bounds: Sequence[Bound]
+    field: Field,
+    rows: NDArray[np.float64] | None,
+    names: Sequence[str],
+    bounds: Sequence[Bound],
+    schema: Schema | None = None,
 ) -> AnyWidget:
     """A widget that shows a fitted density: what `discoformer.DiScoFormer.explore` returns.
 
@@ -36,6 +41,7 @@ def explore(
     field : a density in full, such as the default model gives
     rows : (n, d), the sample; without one, draws of the density stand for it
     names, bounds : of the d columns
+    schema : what the columns are, if they are not all numbers
 
     Examples
     --------
@@ -52,7 +58,7 @@ def explore(
     if rows is None:
         with torch.no_grad():
             rows = density.sample(_DRAWS, torch.Generator().manual_seed(0)).cpu().numpy()
-    data = widget_data(Table(rows, tuple(names)), density, bounds)
+    data = widget_data(Table(rows, tuple(names), schema=schema), density, bounds)
     if data["density"] is None:
         raise DataError(data["why"])
     widget: AnyWidget = _widget_class()(data=data)

@@ -14,6 +14,10 @@ from page_densities import KINDS, fit_case, mixture, scores
 from torch import Tensor
 
 from discoformer.api.fitting import Fitted, fit_sample
+from discoformer.columns.kinds import ColumnKind
+from discoformer.columns.schema import Schema
+from discoformer.columns.schema_column import ColumnSchema, Kind
+from discoformer.columns.split import kinds_of
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
@@ -26,6 +30,7 @@ from discoformer.views.page.headline import headline
 from discoformer.views.page.payload import MAX_ROWS, page_data
 from discoformer.views.page.render import render_page
 from discoformer.views.page.summary import TableSummary, summarize
+from discoformer.views.page.unusual import read_levels
 from discoformer.views.report import make_report
 
 FREE = (-math.inf, math.inf)
@@ -38,12 +43,30 @@ pytestmark = pytest.mark.slow
 def page_of(field: Density, rows: Tensor) -> tuple[str, TableSummary]:
     """A page about rows under any density; what is held out is asked of kernel estimates, which are quick."""
     values = rows.numpy()
-    table = Table(values, tuple(f"column {j}" for j in range(values.shape[1])))
+    names = tuple(f"column {j}" for j in range(values.shape[1]))
+    table = Table(values, names, schema=Schema(tuple(map(schema_of, names, kinds_of(field)))))
     bounds = [FREE] * field.dim
     summary = summarize(table, Fitted(field, resolve("kde-scott"), bounds))
     data = page_data(table, field, bounds, summary)
     words = {"title": "by hand", "notes": [], "summary": summary, "points": headline(summary)}
     return render_page(**words, data=data, most_rows=MAX_ROWS, version="0"), summary
+
+
+def cells(points: Tensor) -> list[float | None]:
+    """Numbers for a script: it has no word for a gap."""
+    return [None if math.isnan(value) else value for value in points.flatten().tolist()]
+
+
+def schema_of(name: str, kind: ColumnKind) -> ColumnSchema:
+    """A column that a density takes as this kind."""
+    if kind.levels:
+        labels = tuple(f"label {code}" for code in range(kind.levels))
+        return ColumnSchema(name, "category", "labels", use="code", categories=labels)
+    told: Kind = (
+        "circular" if kind.period else "atoms" if kind.atoms else "lattice" if kind.step else "continuous"
+    )
+    more = {"atoms": kind.atoms, "step": kind.step, "origin": kind.origin, "period": kind.period}
+    return ColumnSchema(name, told, "" if told == "continuous" else "by hand", **more)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,26 +78,24 @@ def test_page_answers_as_python_does(kind: str, browser: Browser, model_path: Pa
     points = rows[:200]
     log_density = field.log_density(points).numpy()
     found = browser.ask(
-        "const a = discoformer.answers; const x = Float64Array.from(arguments[0]);"
+        "const a = discoformer.answers; const x = Float64Array.from(arguments[0], v => v ?? NaN);"
         "const f = a.density.logDensity(x); return [Array.from(f), Array.from(f, v => a.level(v))]",
-        points.flatten().tolist(),
+        cells(points),
     )
     np.testing.assert_allclose(found[0], log_density, rtol=NEAR, atol=NEAR)
     assert summary.unusual.levels is not None
-    shares = np.linspace(0, 1, len(summary.unusual.levels))
-    np.testing.assert_allclose(
-        found[1], 1 - np.interp(log_density, summary.unusual.levels, shares), atol=NEAR
-    )
+    np.testing.assert_allclose(found[1], read_levels(log_density, summary.unusual.levels), atol=NEAR)
     first, second, *others = field.support
     given = field.conditional(others, rows[3, others])
     conditional = browser.ask(
-        "const [shown, held, values, points] = arguments;"
+        "const [shown, held, ...given] = arguments;"
+        "const [values, points] = given.map(part => part.map(v => v ?? NaN));"
         "const joint = discoformer.answers.joint(shown, new Map(held.map((c, k) => [c, values[k]])));"
         "return Array.from(joint.logDensity(Float64Array.from(points)))",
         [first, second],
         others,
-        rows[3, others].tolist(),
-        points[:, [first, second]].flatten().tolist(),
+        cells(rows[3, others]),
+        cells(points[:, [first, second]]),
     )
     expected = given.log_density(points[:, [first, second]]).numpy()
     np.testing.assert_allclose(conditional, expected, rtol=NEAR, atol=NEAR)
@@ -310,14 +331,7 @@ def test_frames_stay_short_while_a_slider_is_dragged(browser: Browser) -> None:
     page, _ = page_of(field, rows)
     browser.open(page)
     browser.driver.set_script_timeout(120)
-    frames = browser.driver.execute_async_script(
-        "const done = arguments[0]; const next = () => new Promise(r => requestAnimationFrame(r));"
-        "(async () => { for (const s of document.querySelectorAll('.slider input')) {"
-        "for (let k = 0; k < 5; k++) { s.value = Number(s.min) + (s.max - s.min) * (0.4 + 0.05 * k);"
-        "s.dispatchEvent(new Event('input'));"
-        "await next(); await next(); } s.dispatchEvent(new Event('change')); }"
-        "done(discoformer.corner.frames.filter(f => f.moving)); })()"
-    )
+    frames = browser.drag()
     assert len(frames) >= 40
     spent = sorted(frame["spent"] for frame in frames)
     print(json.dumps({"frames": len(spent), "median": spent[len(spent) // 2], "worst": spent[-1]}))

@@ -2,27 +2,30 @@
 
 The level of a row is the share of the fitted density that is denser than it.  If the fit is right, levels of
 new rows are uniform: the region that should hold 80 % of them does.  The same of every column alone, by its
-distribution function.  All is asked of fits that have not seen the rows (see `folds`).
+distribution function.  Where values repeat, a row is anywhere among its equals.  All is asked of fits that
+have not seen the rows (see `folds`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from discoformer.columns.kinds import ColumnKind
+from discoformer.columns.split import kinds_of
 from discoformer.core.fields import Density, PointDensity
+from discoformer.detection.levels import drawn_log_densities
 from discoformer.views.page.folds import Folds
-from discoformer.views.page.unusual import density_levels
 
 __all__ = ["Calibration", "calibrate"]
 
 _PLACES = 101  # of the curves
-_DRAWS = 4000  # of every fold, for its levels
+_DRAWS = 2000  # of every fold, for its levels
+_FEWEST = 50  # rows without gaps
 _CHANCE = 1.36  # times 1 / sqrt(n): Kolmogorov's band, which holds 95 % of curves that are right
 
 
@@ -32,10 +35,10 @@ class Calibration:
 
     Attributes
     ----------
-    rows : how many were asked
+    rows : how many were asked; those with gaps have no level
     shares : (k,), evenly spaced from 0 to 1
     inside : (k,), share of the rows in the region that should hold so many
-    margins : (d, k), share of the values of a column below its quantile
+    margins : (d, k), share of the values of a column below its quantile; categories have none
     band : how far a curve may be off by chance
     """
 
@@ -59,6 +62,8 @@ class Calibration:
 def calibrate(folds: Folds, rows: NDArray[np.float64]) -> Calibration | None:
     """Levels of the rows (n, d) that were cut into folds; None if the fits cannot be drawn from.
 
+    None, too, if hardly a row is complete.
+
     >>> from discoformer import KDE
     >>> from discoformer.views.page.folds import hold_out
     >>> x = np.random.default_rng(0).normal(size=(400, 2))
@@ -71,20 +76,48 @@ def calibrate(folds: Folds, rows: NDArray[np.float64]) -> Calibration | None:
     asked = rows[folds.sample]
     part = Folds(folds.fields, folds.fold[folds.sample], np.arange(len(asked)))
     shares = np.linspace(0, 1, _PLACES)
-    curves = [_curve(u, shares) for u in part.ask(_positions, asked).T]
-    return Calibration(len(asked), shares, curves[0], np.stack(curves[1:]), _CHANCE / math.sqrt(len(asked)))
+    chance = np.random.default_rng(0).random((len(asked), 1 + rows.shape[1]))
+    level, *columns = part.ask(_positions, np.column_stack([asked, chance])).T
+    whole = int((~np.isnan(level)).sum())
+    if whole < _FEWEST and whole < len(asked):
+        return None
+    curves = [_curve(u, shares) for u in columns if not np.isnan(u).all()]
+    margins = np.stack(curves) if curves else np.empty((0, _PLACES))
+    return Calibration(whole, shares, _curve(level, shares), margins, _CHANCE / math.sqrt(whole))
 
 
 @torch.no_grad()
-def _positions(field: PointDensity, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Levels of points (n, d), and their places in every column: (n, 1 + d)."""
+def _positions(field: PointDensity, given: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Levels of points (n, d), and their places in every column: (n, 1 + d), NaN where there is none.
+
+    ``given`` (n, d + 1 + d) has uniform numbers beside the points, for the places of those that are equal.
+    """
     assert isinstance(field, Density)
-    table = density_levels(field, draws=_DRAWS)
-    levels = 1 - np.interp(field.log_density(points), table, np.linspace(0, 1, len(table)))
-    below = [field.marginal([j]).cdf(torch.tensor(points[:, [j]])).numpy() for j in range(points.shape[1])]
-    return np.column_stack([levels, *below])
+    points, chance = given[:, : field.dim], given[:, field.dim :]
+    drawn = drawn_log_densities(field, _DRAWS)
+    at, whole = field.log_density(points), ~np.isnan(points).any(1)
+    ends = [np.searchsorted(drawn, at, side) / _DRAWS for side in ("left", "right")]
+    found = np.full(chance.shape, np.nan)
+    found[whole, 0] = 1 - (ends[0] + chance[:, 0] * (ends[1] - ends[0]))[whole]
+    for j, kind in enumerate(kinds_of(field)):
+        there = ~np.isnan(points[:, j])
+        if not kind.levels and there.any():
+            found[there, j + 1] = _place(field.marginal([j]), points[there, j], kind, chance[there, j + 1])
+    return found
 
 
-def _curve(values: NDArray[np.float64], shares: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the values at or below each of the shares."""
+def _place(
+    alone: Density, x: NDArray[np.float64], kind: ColumnKind, chance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The distribution function of one column at its values (n,); anywhere in its rise where it jumps."""
+    upto = alone.cdf(torch.tensor(x[:, None])).numpy()
+    if not kind.step and not kind.atoms:
+        return np.asarray(upto)
+    before = x - kind.step / 2 if kind.step else np.nextafter(x, -np.inf)
+    return np.asarray(upto - chance * (upto - alone.cdf(torch.tensor(before[:, None])).numpy()))
+
+
+def _curve(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the values, but for NaN, at or below each of the shares."""
+    values = values[~np.isnan(values)]
     return np.searchsorted(np.sort(values), shares, side="right") / len(values)

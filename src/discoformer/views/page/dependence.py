@@ -62,6 +62,7 @@ def pair_information(field: Density, seed: int = 0) -> list[Pair]:
     """
     columns = field.support
     draws = field.sample(_DRAWS, torch.Generator().manual_seed(seed))
+    draws = draws[draws.isfinite().all(-1)]  # tails may be so heavy that a draw is beyond all numbers
     alone = {j: field.marginal([j]).log_density(draws[:, [j]]) for j in columns}
     pairs = []
     for i, j in _chosen(draws, columns):

@@ -14,10 +14,13 @@ from discoformer.columns.schema_column import Kind
 from discoformer.views.page.calibration import Calibration
 from discoformer.views.page.dependence import Pair
 from discoformer.views.page.kinds import date_text
-from discoformer.views.page.summary import ColumnSummary, Comparison, TableSummary
-from discoformer.views.page.unusual import UnusualRow
+from discoformer.views.page.summary import ALONE, ColumnSummary, Comparison, TableSummary
+from discoformer.views.page.unusual import Likely, UnusualRow
 
-__all__ = ["Moment", "Name", "Piece", "Point", "Words", "about", "calibrated", "cell", "headline"]
+__all__ = [
+    *("Moment", "Name", "Piece", "Point", "Words"),
+    *("about", "calibrated", "cell", "headline", "suggested"),
+]
 
 _LISTED = 5  # rows that are told one by one
 _NAMED = 6  # columns named in a list, before it says how many more
@@ -34,6 +37,7 @@ _KINDS: dict[Kind, str] = {  # how kinds are told, in the order of the list
     "atoms": "with values that many rows share",
     "date": "of dates",
     "circular": "circular",
+    "category": "of labels",
     "boolean": "of yes and no",
     "identifier": "that number the rows",
     "constant": "constant",
@@ -107,14 +111,31 @@ def _told(row: UnusualRow, columns: Sequence[ColumnSummary]) -> Words:
         return ["log density ", row.log_density]
     column = columns[row.column]
     words: Words = [Name(column.name), " is ", cell(column, row.values[row.column])]
-    if row.expected is not None:
+    if isinstance(row.expected, Likely):
+        share = _percent(row.expected.share)
+        words += ["; the other columns suggest ", column.kind.labels[row.expected.code], f" ({share})"]
+    elif row.expected is not None:
         low, high = (cell(column, end, rough=True) for end in (row.expected.low, row.expected.high))
         words += ["; the other columns suggest ", low, " to ", high]
     return words
 
 
+def suggested(columns: Sequence[ColumnSummary], row: UnusualRow) -> tuple[Words, Words]:
+    """What the others suggest for the odd column, for two cells: from, to; a label and its probability."""
+    if row.column is None or row.expected is None:
+        return [], []
+    column, expected = columns[row.column], row.expected
+    if isinstance(expected, Likely):
+        return [column.kind.labels[expected.code]], [_percent(expected.share)]
+    return [cell(column, expected.low, rough=True)], [cell(column, expected.high, rough=True)]
+
+
 def cell(column: ColumnSummary, value: float, *, rough: bool = False) -> Piece:
-    """A value of a column, to be read: a number or a date; ``rough`` for one that is an estimate."""
+    """A value of a column, to be read: a number, a date or a label; ``rough`` for one that is an estimate."""
+    if math.isnan(value):
+        return ""
+    if column.kind.labels:
+        return column.kind.labels[int(value)]
     if column.kind.date:
         return Moment(date_text(value, column.kind.date))
     return about(value) if rough else value
@@ -131,8 +152,14 @@ def _columns(summary: TableSummary) -> Point:
     without = [column.name for column in columns if not column.fitted]
     if without:
         body += ["Left out of the fit: ", *_list(without), ". "]
+    gaps = [(column.name, column.kind.gaps) for column in columns if column.kind.gaps]
+    if gaps:
+        body += ["Missing: "]
+        for k, (name, count) in enumerate(gaps[:_NAMED]):
+            body += [", " if k else "", Name(name), " (", count, ")"]
+        body += [f" and {len(gaps) - _NAMED} more. " if len(gaps) > _NAMED else ". "]
     if summary.left_out:
-        body += ["Not numbers, and not in the fit: "]
+        body += ["Not in the fit: "]
         for k, column in enumerate(summary.left_out[:_NAMED]):
             body += [", " if k else "", Name(column.name), f" ({column.kind}: {column.reason})"]
         more = len(summary.left_out) - _NAMED
@@ -195,10 +222,12 @@ def _verdict(comparison: Comparison) -> Point:
     wins = comparison.wins[peer]
     half = 1 / math.sqrt(comparison.rows)  # two standard errors of a share of one half
     body: Words = [f"Of the rows it had not seen, {wins:.0%} are more likely under it than under {peer}."]
+    fits = "fit" if peer == ALONE else "fits"
     if ahead and (gap > 2 * error or wins > 0.5 + half):
-        return Point("model", ["The model fits this table better than its peers."], body)
+        others = peer if peer == ALONE else "its peers"
+        return Point("model", [f"The model fits this table better than {others}."], body)
     if not ahead and (gap > 2 * error or wins < 0.5 - half):
-        return Point("model", [f"Take details with care: {peer} fits this table better."], body)
+        return Point("model", [f"Take details with care: {peer} {fits} this table better."], body)
     return Point("model", [f"The model fits as well as {peer}."], body)
 
 
@@ -215,6 +244,17 @@ def calibrated(found: Calibration) -> Words:
         return [*words, "Chance alone could make such a difference."]
     sure = "The model is too sure of itself" if found.gap < 0 else "The model is too careful"
     return [*words, f"{sure}: by chance they would differ by less than {found.band:.0%}."]
+
+
+def _percent(share: float) -> str:
+    """A probability, never told as certain.
+
+    >>> _percent(0.42), _percent(0.9999), _percent(0.001)
+    ('42%', 'over 99%', 'under 1%')
+    """
+    if share > 0.99:
+        return "over 99%"
+    return f"{share:.0%}" if share >= 0.01 else "under 1%"
 
 
 def about(value: float) -> float:

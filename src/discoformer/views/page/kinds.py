@@ -35,12 +35,19 @@ class ColumnKind:
     remarks : short sentences without a subject, such as "long tail to the right"
     few : whether there are so few values that each is to be shown
     lone : rows with a negative value where all others are not, at most a few
+    gaps : how many values are missing
     """
 
     schema: ColumnSchema
     remarks: Sequence[str]
     few: bool = False
     lone: Sequence[int] = ()
+    gaps: int = 0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of a category its labels, in the order of their codes; else none."""
+        return tuple(map(str, self.schema.categories)) if self.schema.use == "code" else ()
 
     @property
     def date(self) -> str:
@@ -53,27 +60,32 @@ def column_kind(values: NDArray[np.float64], known: ColumnSchema) -> ColumnKind:
 
     Parameters
     ----------
-    values : (n,)
+    values : (n,), NaN where one is missing; codes of a category
     known : what the schema says of it; one without a reason leaves it to the values
 
     >>> kind = column_kind(np.arange(60.0) % 3, ColumnSchema("a", "continuous", ""))
     >>> kind.schema.kind, kind.remarks
     ('count', ['whole numbers from 0', 'only 0, 1, 2'])
     """
-    distinct, counts = np.unique(values, return_counts=True)
+    there = values[~np.isnan(values)]
+    gaps = len(values) - len(there)
+    missing = f"{_share(gaps / len(values))} missing" if gaps else ""
+    if not len(there) or known.use == "code":
+        return ColumnKind(known, [text for text in (known.reason, missing) if text], gaps=gaps)
+    distinct, counts = np.unique(there, return_counts=True)
     if not known.reason:
         constant = replace(known, kind="constant", reason=f"always {distinct[0]:.6g}")
-        known = describe_numbers(known, values) if len(distinct) > 1 else constant
-    lone = _lone_negatives(values)
-    few = 1 < len(distinct) < min(FEW_VALUES, len(values))
+        known = describe_numbers(known, there) if len(distinct) > 1 else constant
+    lone = () if known.kind in ("date", "circular") else _lone_negatives(values)
+    few = 1 < len(distinct) < min(FEW_VALUES, len(there))
     top = int(counts.argmax())
-    share = counts[top] / len(values)
-    extra = [_tail(values)]
+    share = counts[top] / len(there)
+    extra = ["" if known.kind in ("date", "circular") else _tail(there), missing]
     if few and known.kind != "boolean":
         extra.append(f"only {', '.join(f'{value:.6g}' for value in distinct)}")
     elif share >= _HEAP and counts[top] > 2 and known.kind not in ("atoms", "boolean", "constant"):
         extra.append(f"{share:.0%} are exactly {distinct[top]:.6g}")
-    return ColumnKind(known, [text for text in (known.reason, *extra) if text], few, lone)
+    return ColumnKind(known, [text for text in (known.reason, *extra) if text], few, lone, gaps)
 
 
 def date_text(days: float, resolution: str) -> str:
@@ -86,6 +98,15 @@ def date_text(days: float, resolution: str) -> str:
         return str(np.datetime64("1970-01-01", "D") + np.timedelta64(math.floor(days), "D"))
     minutes = np.timedelta64(round(1440 * days), "m")
     return str(np.datetime64("1970-01-01T00:00", "m") + minutes).replace("T", " ")
+
+
+def _share(share: float) -> str:
+    """A share that is not nothing.
+
+    >>> _share(0.2), _share(0.0004)
+    ('20%', 'less than 1%')
+    """
+    return f"{share:.0%}" if share >= 0.01 else "less than 1%"
 
 
 def _tail(values: NDArray[np.float64]) -> str:

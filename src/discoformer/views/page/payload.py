@@ -18,7 +18,7 @@ from discoformer.views.page.dependence import Pair, pair_information
 from discoformer.views.page.kinds import ColumnKind
 from discoformer.views.page.numbers import density_numbers, pack
 from discoformer.views.page.summary import ColumnSummary, TableSummary, describe_columns
-from discoformer.views.page.unusual import UnusualRow, density_levels
+from discoformer.views.page.unusual import Expected, Likely, UnusualRow, density_levels
 from discoformer.views.style import bin_count
 
 __all__ = ["MAX_ROWS", "explorer_data", "page_data", "widget_data"]
@@ -121,11 +121,10 @@ def _shown_rows(count: int, named: Collection[int]) -> NDArray[np.int64]:
 
 def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict[str, Any]:
     """A column's range, bounds and histogram; the bars count all rows, shown or not."""
-    grid = column_grid(x, 2)
-    low, high = max(grid[0], bound[0]), min(grid[-1], bound[1])
-    if not high > low:
-        low, high = low - 0.5, low + 0.5
-    counts, edges = np.histogram(x, _bins(x, low, high, column.kind))
+    schema, there = column.kind.schema, x[~np.isnan(x)]
+    low, high = _range(column, there, bound)
+    rest = there[~np.isin(there, schema.atoms)]
+    counts, edges = np.histogram(rest, _bins(rest, low, high, column.kind))
     return {
         "name": column.name,
         "kind": column.kind.schema.kind,
@@ -134,15 +133,33 @@ def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict
         "low": float(low),
         "high": float(high),
         "bounds": [None if math.isinf(end) else end for end in bound],
-        "median": column.median,
+        "median": None if math.isnan(column.median) else column.median,
+        "labels": list(column.kind.labels),
+        "gaps": column.kind.gaps,
+        "atoms": [[atom, int((there == atom).sum())] for atom in schema.atoms],
+        "numbers": not column.kind.labels and (not schema.atoms or len(np.unique(rest)) > 1),
         "step": column.kind.schema.step,
         "origin": column.kind.schema.origin,
         "few": column.kind.few,
         "date": column.kind.date,
         "counts": counts.tolist(),
         "edges": [float(edges[0]), float(edges[-1])],
-        "beyond": int(len(x) - counts.sum()),
+        "beyond": int(len(rest) - counts.sum()),
     }
+
+
+def _range(column: ColumnSummary, there: NDArray[np.float64], bound: Bound) -> tuple[float, float]:
+    """What pictures of a column show: all labels, the whole of a circle, most of other values."""
+    schema = column.kind.schema
+    if column.kind.labels:
+        return -0.5, len(column.kind.labels) - 0.5
+    if schema.period:
+        return schema.origin, schema.origin + schema.period
+    if not len(there):
+        return -0.5, 0.5
+    grid = column_grid(there, 2)
+    low, high = max(grid[0], bound[0]), min(grid[-1], bound[1])
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 def _bins(x: NDArray[np.float64], low: float, high: float, kind: ColumnKind) -> NDArray[np.float64]:
@@ -153,15 +170,17 @@ def _bins(x: NDArray[np.float64], low: float, high: float, kind: ColumnKind) -> 
     >>> _bins(np.array([1.0, 2.0, 2.0, 4.0]), 0.2, 4.1, counts).tolist()
     [0.5, 1.5, 2.5, 3.5, 4.5]
     """
+    if kind.labels:
+        return np.arange(-0.5, len(kind.labels))
     count = bin_count(len(x))
-    if kind.few:
+    if kind.few and len(x):
         seen = np.unique(x[(x >= low) & (x <= high)])
         gap = float(np.diff(seen).min()) if len(seen) > 1 else high - low
         if np.ptp(seen) <= _BARS * gap:
             width = gap / 4
             return np.arange(seen[0] - width / 2, seen[-1] + width, width)
     step, origin = kind.schema.step, kind.schema.origin
-    if step > 0:
+    if step > 0 and not kind.schema.period:
         first, last = math.ceil((low - origin) / step), math.floor((high - origin) / step)
         width = max(1.0, math.ceil((last - first + 1) / (2 * count)))
         return origin + step * np.arange(first - 0.5, last + width + 0.49, width)
@@ -179,10 +198,11 @@ def _start(columns: Sequence[ColumnSummary], pairs: Sequence[Pair], odd: Sequenc
 
 
 def _row(row: UnusualRow) -> dict[str, Any]:
-    expected = row.expected
+    said = row.expected
     return {
         "row": row.row,
-        "values": list(row.values),
+        "values": [None if math.isnan(value) else value for value in row.values],
         "column": row.column,
-        "expected": None if expected is None else [expected.low, expected.median, expected.high],
+        "expected": [said.low, said.median, said.high] if isinstance(said, Expected) else None,
+        "likely": [said.code, said.share] if isinstance(said, Likely) else None,
     }

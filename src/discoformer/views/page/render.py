@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from discoformer.views.page.bundle import bundle, read_asset
-from discoformer.views.page.headline import Moment, Name, calibrated, cell
+from discoformer.views.page.headline import Moment, Name, calibrated, cell, suggested
 
 __all__ = ["number_text", "render_page", "script_json"]
 
@@ -27,7 +27,7 @@ def render_page(**values: Any) -> str:
         undefined=StrictUndefined,
     )
     environment.filters.update(number=_number, words=_words)
-    environment.globals.update(cell=cell, calibrated=calibrated)
+    environment.globals.update(cell=cell, calibrated=calibrated, suggested=suggested)
     style = "\n".join(read_asset(f"css/{name}") for name in _STYLES)
     return (
         environment.get_template("report.html.j2").render(

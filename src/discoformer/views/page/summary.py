@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from discoformer.api.fitting import Fitted
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.core.checks import DataError
-from discoformer.core.fields import Density, as_point_density
+from discoformer.core.fields import Density, PointDensity, as_density, as_point_density
 from discoformer.core.progress import Advance, silent
 from discoformer.data.files import Table
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood
@@ -37,6 +39,8 @@ PEERS = {
     "kde-loo": "kernel density (leave-one-out bandwidth)",
 }
 
+ALONE = "independent columns"
+
 STEPS = FOLDS + len(PEERS) + 3  # of the progress bar
 
 Measured = tuple[float, float]  # a value and its standard error
@@ -44,7 +48,10 @@ Measured = tuple[float, float]  # a value and its standard error
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """One column: five quantiles, mean, standard deviation, number of distinct values, and its kind."""
+    """One column: five quantiles, mean, standard deviation, number of distinct values, and its kind.
+
+    Numbers that a category does not have are NaN.
+    """
 
     name: str
     least: float
@@ -90,10 +97,11 @@ class TableSummary:
     rows : number of rows
     columns : of the table, in order
     model : name of the fitted model
-    dimension, effective_dimension : number of columns in the fit, and `effective_dimension` of them
+    dimension, effective_dimension : number of columns in the fit, and `effective_dimension` of them, None if
+        there are gaps or categories
     unusual : rows that stand out, the most surprising first
     pairs : of columns, the most dependent first; none if the model has no margins
-    comparison : the model against kernel density, or why there is none
+    comparison : the model against kernel density, or independent columns, or why there is none
     calibration : of held-out rows, or None if there is none
     left_out : columns of the file that are no numbers
     """
@@ -102,7 +110,7 @@ class TableSummary:
     columns: Sequence[ColumnSummary]
     model: str
     dimension: int
-    effective_dimension: float
+    effective_dimension: float | None
     unusual: Unusual
     pairs: Sequence[Pair]
     comparison: Comparison | str
@@ -149,7 +157,7 @@ def summarize(table: Table, fitted: Fitted, advance: Advance = silent) -> TableS
         columns=describe_columns(table, field.support),
         model=fitted.resolved.name,
         dimension=part.shape[1],
-        effective_dimension=effective_dimension(part),
+        effective_dimension=effective_dimension(part) if fitted.kinds is None and _whole(part) else None,
         unusual=unusual,
         pairs=pairs,
         comparison=comparison,
@@ -182,14 +190,24 @@ def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnSummary
 
 
 def _column(x: NDArray[np.float64], known: ColumnSchema, fitted: bool) -> ColumnSummary:
-    least, first, median, third, largest = np.quantile(x, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
-    mean, sd, distinct = float(x.mean()), float(x.std()), len(np.unique(x))
-    name, kind = str(known.name), column_kind(x, known)
+    there = x[~np.isnan(x)]
+    name, kind, distinct = str(known.name), column_kind(x, known), len(np.unique(there))
+    if kind.labels or not len(there):
+        return ColumnSummary(name, *(math.nan,) * 7, distinct, kind, fitted)
+    least, first, median, third, largest = np.quantile(there, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
+    mean, sd = float(there.mean()), float(there.std())
     return ColumnSummary(name, least, first, median, third, largest, mean, sd, distinct, kind, fitted)
 
 
+def _whole(values: NDArray[np.float64]) -> bool:
+    return not np.isnan(values).any()
+
+
 def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds, advance: Advance) -> Comparison:
-    """The model against kernel density, with the same rows, folds and bounds."""
+    """The model against kernel density, with the same rows, folds and bounds.
+
+    Kernel density knows numbers alone: other tables are compared with columns that do not depend on others.
+    """
     rows = part[folds.sample]
     own = f"this page's model ({fitted.resolved.name})"
     at_rows = folds.ask(lambda field, x: field.log_density(x), part)[folds.sample]
@@ -199,7 +217,10 @@ def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds, advance: A
         )
     found = {own: HeldOut(at_rows, 0.0)}
     failures = []
-    for name, label in PEERS.items():
+    plain = fitted.kinds is None and _whole(part)
+    if not plain and part.shape[1] > 1:
+        found[ALONE] = HeldOut(folds.ask(_by_column, part)[folds.sample], 0.0)
+    for name, label in PEERS.items() if plain else ():
         advance(0, f"comparing with {label}")
         try:
             method = replace(fitted.refit(), method=resolve(name).method)
@@ -207,6 +228,7 @@ def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds, advance: A
         except DataError as problem:
             failures.append(f"{label}: {problem}")
         advance()
+    advance(0 if plain else len(PEERS))
     ranked = sorted(found, key=lambda label: -found[label].mean)
     results = [
         (label, (found[label].mean, found[label].standard_error), found[ranked[0]].minus(found[label]))
@@ -214,3 +236,11 @@ def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds, advance: A
     ]
     wins = {label: float((at_rows > found[label].log_density).mean()) for label in ranked if label != own}
     return Comparison(len(folds.fields), len(rows), own, results, wins, failures)
+
+
+@torch.no_grad()
+def _by_column(field: PointDensity, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log density (n,) of rows if the columns of a fit did not depend on each other."""
+    density = as_density(field)
+    alone = [density.marginal([j]).log_density(rows[:, [j]]) for j in range(rows.shape[1])]
+    return np.asarray(np.sum(alone, axis=0))

@@ -1,9 +1,12 @@
 // The fitted density with the table around it: what the pictures ask for.
 
 import { readDensity } from "./density.js";
+import { codesOf, isLabelled } from "./kinds.js";
 import { levelOf } from "./levels.js";
 import { unpack } from "./numbers.js";
 import { Random } from "./random.js";
+
+const USUAL = Array.from({ length: 10 }, (_, k) => 0.05 + 0.1 * k); // shares of values that are
 
 export class Answers {
   /** @param {object} data - what Python wrote (discoformer/views/page/payload.py) */
@@ -85,23 +88,46 @@ export class Answers {
   }
 
   /**
-   * What every column of a row should show given the others: [low, median, high] for nine in ten, and how much
-   * less likely than the median the value is, in nats.
+   * What every column of a row should show given the others: [low, median, high] for nine in ten, or the likeliest
+   * label and its probability, and how much less likely than the usual value the row's is, in nats.
    */
   explain(values) {
     const columns = this.fitted;
-    const whole = this.density.marginal(columns);
-    return columns.map((column, place) => {
-      const others = columns.map((_, k) => k).filter(k => k !== place);
-      const alone = others.length
-        ? whole.conditional(
-            others,
-            others.map(k => values[columns[k]]),
+    return columns.map(column => {
+      const known = columns.filter(other => other !== column && !Number.isNaN(values[other]));
+      const part = this.density.marginal([...known, column]);
+      const alone = known.length
+        ? part.conditional(
+            known.map((_, k) => k),
+            known.map(other => values[other]),
           )
-        : whole;
-      const expected = Array.from(alone.quantile([0.05, 0.5, 0.95]));
-      const [here, middle] = alone.logDensity(Float64Array.of(values[column], expected[1]));
-      return { column, expected, surprise: middle - here, alone };
+        : part;
+      return { column, alone, ...expect(this.columns[column], alone, values[column]) };
     });
   }
+}
+
+/** What the law of a column suggests, and how surprising a value is; what is missing surprises nobody. */
+function expect(column, alone, value) {
+  if (isLabelled(column)) {
+    const logShares = alone.logDensity(codesOf(column));
+    const best = logShares.indexOf(Math.max(...logShares));
+    const surprise = Number.isNaN(value) ? 0 : logShares[best] - logShares[value];
+    return { expected: null, likely: [best, Math.exp(logShares[best])], surprise };
+  }
+  const expected = Array.from(alone.quantile([0.05, 0.5, 0.95]));
+  if (Number.isNaN(value)) return { expected, likely: null, surprise: 0 };
+  const [here] = alone.logDensity(Float64Array.of(value));
+  return { expected, likely: null, surprise: usual(column, alone, value, expected[1]) - here };
+}
+
+/** The log density of a usual value of the same sort: a mass is compared with masses, a density with densities. */
+function usual({ atoms }, alone, value, median) {
+  if (!atoms.length) return alone.logDensity(Float64Array.of(median))[0];
+  const known = atoms.map(([atom]) => atom);
+  const masses = alone.logDensity(Float64Array.from(known));
+  const left = 1 - masses.reduce((sum, mass) => sum + Math.exp(mass), 0);
+  if (known.includes(value)) return Math.max(...masses, Math.log(Math.max(left, Number.MIN_VALUE)));
+  const others = [...alone.quantile(USUAL), value].filter(other => !known.includes(other));
+  return Math.max(...alone.logDensity(Float64Array.from(others)));
 }

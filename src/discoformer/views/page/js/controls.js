@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { formatValue } from "./format.js";
+import { isLabelled } from "./kinds.js";
 
 export const MOST_SHOWN = 5;
 
@@ -54,6 +55,23 @@ export function makeSliders(answers, state) {
   return list;
 }
 
+/** A list of labels for a category, in the place of a slider. */
+function makeChoice(about, id, hold, free) {
+  const choice = element(
+    "select",
+    { id, change: () => (choice.value === "" ? free() : hold(Number(choice.value))) },
+    element("option", { value: "" }, "any"),
+    ...about.labels.map((label, code) => element("option", { value: code }, label)),
+  );
+  return choice;
+}
+
+/** Of a column whose values may have mass of their own: the nearest of those within half a step. */
+function snap({ atoms }, value, step) {
+  const near = atoms.find(([atom]) => Math.abs(atom - value) <= step / 2);
+  return near ? near[0] : value;
+}
+
 function makeSlider(answers, state, column) {
   const about = answers.columns[column];
   const { name, low, high, median, bounds, origin } = about;
@@ -63,18 +81,22 @@ function makeSlider(answers, state, column) {
   const place = (value, round) => origin + step * round((value - origin) / step);
   const ends = grid ? [place(low, Math.ceil), place(high, Math.floor)] : [low, high];
   const id = `slider-${column}-${Math.random().toString(36).slice(2, 8)}`;
-  const hold = value =>
-    state.set({ given: new Map(state.values.given).set(column, inside(value)), moving: true });
+  const hold = (value, moving = true) => {
+    const held = snap(about, inside(value), step);
+    state.set({ given: new Map(state.values.given).set(column, held), moving });
+  };
   const free = () => {
     const given = new Map(state.values.given);
     given.delete(column);
     state.set({ given });
   };
-  const range = element("input", {
-    ...{ type: "range", id, min: ends[0], max: ends[1], step, value: median },
+  const slide = {
     input: () => hold(Number(range.value)),
     change: () => state.set({ moving: false }),
-  });
+  };
+  const range = isLabelled(about)
+    ? makeChoice(about, id, code => hold(code, false), free)
+    : element("input", { type: "range", id, min: ends[0], max: ends[1], step, value: median, ...slide });
   const output = element("output", { for: id });
   const button = element(
     "button.free",
@@ -93,8 +115,9 @@ function makeSlider(answers, state, column) {
     const held = given.has(column);
     node.classList.toggle("held", held);
     button.hidden = !held;
-    output.textContent = held ? formatValue(about, given.get(column)) : "any";
-    if (held) range.value = given.get(column);
+    const said = held ? formatValue(about, given.get(column)) : "any";
+    output.textContent = isLabelled(about) ? "" : said; // a list says it itself
+    if (held || isLabelled(about)) range.value = held ? given.get(column) : "";
     range.setAttribute("aria-valuetext", held ? formatValue(about, given.get(column)) : "any value");
   };
   return { node, update };

@@ -1,14 +1,16 @@
 // The corner: every shown column on the diagonal, every pair of them below it, all drawn from the density.
 
 import { drawBottomAxis, drawLeftAxis } from "./axes.js";
+import { drawCells } from "./cells.js";
 import { element } from "./dom.js";
+import { isLabelled, numbersPart } from "./kinds.js";
 import { drawMarks } from "./marks.js";
 import { drawArrows, drawColumn, drawPair } from "./panels.js";
 import { addPointer } from "./pointer.js";
 
 const FINE = 96; // cells per side of a picture at rest
 const COARSEST = 24;
-const BUDGET = 20; // milliseconds of a frame that the maps of pairs may take while something is dragged
+const BUDGET = 15; // milliseconds of a frame that the maps of pairs may take while something is dragged
 const REST = 180; // milliseconds without a change after which pictures are drawn finely
 const WIDEST = 270; // pixels of a panel
 const GUTTER = 46;
@@ -100,21 +102,23 @@ export class Corner {
     return this.answers.columns.map((_, j) => this.range(j));
   }
 
-  /** Draw everything: coarsely while something moves, and finely when it rests. */
-  draw(moving) {
+  /** Draw everything, or the densities alone: coarsely while something moves, and finely when it rests. */
+  draw(moving, alone = false) {
     const start = performance.now();
     const pairs = this.panels.filter(panel => panel.y !== null).length || 1;
     const affordable = Math.floor(Math.sqrt(BUDGET / (this.cost * pairs)));
     this.cells = moving ? Math.max(COARSEST, Math.min(FINE, affordable)) : FINE;
     this.drawDensities();
-    this.drawAxes();
-    this.drawAllMarks();
+    if (!alone) {
+      this.drawAxes();
+      this.drawAllMarks();
+    }
     const spent = performance.now() - start;
     this.cost = 0.5 * this.cost + (0.5 * spent) / (pairs * this.cells ** 2);
     this.frames.push({ moving, spent, cells: this.cells });
     if (this.frames.length > 500) this.frames.shift();
     clearTimeout(this.timer);
-    if (moving && this.cells < FINE) this.timer = setTimeout(() => this.draw(false), REST);
+    if (moving && this.cells < FINE) this.timer = setTimeout(() => this.draw(false, true), REST);
   }
 
   /** The lower layer; `panel.density` is exact, what is drawn leaves out what cannot be seen. */
@@ -135,13 +139,30 @@ export class Corner {
         const before = given.size && joint ? answers.margin(panel.x) : null;
         drawColumn(panel.base, panel.size, answers.columns[panel.x], ranges[0], drawn, before, colours);
       } else if (drawn) {
-        const full = columns.map(c => [answers.columns[c].low, answers.columns[c].high]);
-        panel.scale = drawPair(panel.base, panel.size, ranges, full, drawn, this.cells, colours);
-        if (arrows) {
-          drawArrows(panel.base.getContext("2d"), panel.size, ranges, drawn, panel.scale, colours);
-        }
+        this.drawBoth(
+          panel,
+          columns.map(c => answers.columns[c]),
+          ranges,
+          drawn,
+          arrows,
+        );
       }
     }
+  }
+
+  /** The picture of two columns; where all values of one have mass of their own, rows are all there is. */
+  drawBoth(panel, columns, ranges, density, arrows) {
+    const { base, size } = panel;
+    const colours = this.colours();
+    if (columns.some(column => !isLabelled(column) && !column.numbers)) return;
+    if (columns.some(isLabelled)) {
+      panel.scale = drawCells(base, size, columns, ranges, density, this.cells, colours);
+      return;
+    }
+    const part = numbersPart(density, columns);
+    const full = columns.map(column => [column.low, column.high]);
+    panel.scale = drawPair(base, size, ranges, full, part, this.cells, colours);
+    if (arrows) drawArrows(base.getContext("2d"), size, ranges, part, panel.scale, colours);
   }
 
   drawAxes() {

@@ -6,6 +6,7 @@ import { MOST_SHOWN, makeChips, makeSliders, makeSwitch } from "./controls.js";
 import { Corner } from "./corner.js";
 import { element } from "./dom.js";
 import { formatNumber, formatShare, formatValue } from "./format.js";
+import { isLabelled } from "./kinds.js";
 import { LINES } from "./panels.js";
 import { readAt } from "./pointer.js";
 import { State } from "./state.js";
@@ -44,7 +45,9 @@ export function explore(root, data) {
   state.listen((values, changed) => {
     if (changed.has("shown")) corner.build();
     const still = ["pointed", "selected", "dots"];
-    if ([...changed].some(name => !still.includes(name) && name !== "moving")) corner.draw(values.moving);
+    const others = [...changed].filter(name => !still.includes(name) && name !== "moving");
+    const alone = [...changed].every(name => ["given", "moving"].includes(name));
+    if (others.length) corner.draw(values.moving, alone);
     else if (still.some(name => changed.has(name))) corner.drawAllMarks();
     if (changed.has("pointed") || changed.has("given"))
       readout.replaceChildren(...describe(corner, values.pointed));
@@ -82,6 +85,7 @@ function makePanelOfControls(answers, state, data, status) {
     const zoom = new Map(state.values.zoom);
     for (const column of state.values.shown) {
       const { low, high } = answers.columns[column];
+      if (isLabelled(answers.columns[column])) continue;
       const [a, b] = zoom.get(column) ?? [low, high];
       const half = Math.min(0.5 * (b - a) * factor, 0.5 * (high - low));
       const middle = Math.min(Math.max(0.5 * (a + b), low + half), high - half);

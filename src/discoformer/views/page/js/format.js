@@ -1,5 +1,7 @@
 // Numbers as the reader writes them.
 
+import { isLabelled } from "./kinds.js";
+
 const WHOLE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0, useGrouping: "min2" });
 const TINY = new Intl.NumberFormat(undefined, { notation: "scientific", maximumFractionDigits: 3 });
 const BY_DECIMALS = [];
@@ -23,9 +25,26 @@ export function formatNumber(value) {
   return withDecimals(Math.max(0, 3 - Math.floor(Math.log10(size)))).format(value);
 }
 
-/** A value of a column: a number, or a date if the column has dates. */
+/** A value of a column: a number, a date or a label. */
 export function formatValue(column, value) {
+  if (Number.isNaN(value)) return "missing";
+  if (isLabelled(column)) return column.labels[value];
   return column.date ? formatDate(value, column.date === "D" ? DAY : MINUTE) : formatNumber(value);
+}
+
+/** A value for a file: in full, dates as in ISO 8601, nothing for a gap. */
+export function plainValue(column, value) {
+  if (value === null || Number.isNaN(value)) return "";
+  if (isLabelled(column)) return column.labels[value];
+  if (!column.date) return value;
+  const moment = new Date(86_400_000 * value);
+  return Number.isNaN(moment.getTime()) ? value : moment.toISOString().slice(0, column.date === "D" ? 10 : 19);
+}
+
+/** What is suggested for a column: an interval, or the likeliest label with its probability. */
+export function formatSuggested(column, { expected, likely }) {
+  if (likely) return `${column.labels[likely[0]]} (${formatShare(likely[1])})`;
+  return `${formatAbout(column, expected[0])} to ${formatAbout(column, expected[2])}`;
 }
 
 /** Three digits of a value that is an estimate; of a date the day. */

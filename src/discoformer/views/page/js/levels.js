@@ -4,6 +4,7 @@
 
 const DEPTH = 24; // nats below the peak; what is lower has a level of one in pictures
 const BINS = 480;
+const EQUAL = 1e-9;
 
 /**
  * The level of points of a density in all columns, from quantiles of its log density at its own draws.
@@ -12,6 +13,7 @@ const BINS = 480;
  */
 export function levelOf(logDensity, quantiles) {
   const last = quantiles.length - 1;
+  logDensity += EQUAL * (1 + Math.abs(logDensity)); // what differs by rounding alone is equal
   if (!(logDensity > quantiles[0])) return 1;
   if (logDensity >= quantiles[last]) return 0;
   let low = 0;

@@ -33,7 +33,7 @@ export function makeMargins(root, { answers, state }) {
       const range = [column.low, column.high];
       drawColumn(canvas, SIZE, column, range, margin, null, colours);
       drawBottomAxis(axis, SIZE.width, 20, column, range, colours);
-      if (row) markValue(canvas, range, row[place], colours);
+      if (row && !Number.isNaN(row[place])) markValue(canvas, range, row[place], colours);
     }
   };
   draw();

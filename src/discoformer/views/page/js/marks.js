@@ -1,6 +1,7 @@
 // The upper layer of a panel: rows as dots, the row that was chosen, the cross under the pointer.
 
 import { sizeCanvas } from "./dom.js";
+import { isLabelled, spread } from "./kinds.js";
 import { linearScale } from "./scales.js";
 
 const NEAR = 16; // pixels within which a row counts as pointed at
@@ -18,7 +19,7 @@ export function drawMarks(panel, ranges, answers, values, colours) {
   const { x, y } = panelScales(panel, ranges);
   if (values.dots) (y ? drawDots : drawRug)(context, panel, answers, x, y, colours);
   const row = values.selected === null ? null : answers.row(values.selected);
-  if (row) drawChosen(context, panel, row, x, y, colours);
+  if (row) drawChosen(context, panel, answers, row, x, y, colours);
   if (values.pointed?.panel === panel.key) drawCross(context, panel, values.pointed, x, y, colours);
 }
 
@@ -26,14 +27,22 @@ function drawDots(context, panel, answers, x, y, colours) {
   const size = answers.numbers.length > 1500 ? 1.4 : 2.2;
   context.fillStyle = colours.dot;
   for (let k = 0; k < answers.values.length; k += answers.width) {
-    const [px, py] = [x.at(answers.values[k + panel.x]), y.at(answers.values[k + panel.y])];
-    if (px < 0 || py < 0 || px > x.size || py > y.size) continue;
+    const [px, py] = pixels(panel, answers, k, x, y);
+    if (!(px >= 0 && py >= 0 && px <= x.size && py <= y.size)) continue; // nor what is missing
     context.fillRect(px - size / 2, py - size / 2, size, size);
   }
 }
 
+/** Where the row whose values start at `k` is in a panel; NaN where one is missing. */
+function pixels(panel, answers, k, x, y) {
+  const row = k / answers.width;
+  const across = x.at(spread(answers.columns[panel.x], answers.values[k + panel.x], row, 0));
+  return [across, y ? y.at(spread(answers.columns[panel.y], answers.values[k + panel.y], row, 1)) : 0];
+}
+
 function drawRug(context, panel, answers, x, y, colours) {
   context.fillStyle = colours.dot;
+  if (isLabelled(answers.columns[panel.x])) return;
   const step = answers.width * Math.ceil(answers.numbers.length / 600);
   for (let k = 0; k < answers.values.length; k += step) {
     context.fillRect(x.at(answers.values[k + panel.x]), panel.size.height - 5, 1, 5);
@@ -41,9 +50,10 @@ function drawRug(context, panel, answers, x, y, colours) {
 }
 
 /** The chosen row: a ring, or at the edge an arrowhead towards where it is. */
-function drawChosen(context, panel, row, x, y, colours) {
+function drawChosen(context, panel, answers, row, x, y, colours) {
   const { width, height } = panel.size;
-  const value = x.at(row[panel.x]);
+  const [value, other] = pixels(panel, answers, (row.byteOffset - answers.values.byteOffset) / 8, x, y);
+  if (Number.isNaN(value) || Number.isNaN(other)) return;
   const px = Math.min(Math.max(value, 5), width - 5);
   context.lineWidth = 2;
   context.strokeStyle = colours.accent;
@@ -55,7 +65,6 @@ function drawChosen(context, panel, row, x, y, colours) {
     if (px !== value) drawHead(context, px, height / 2, value < px ? Math.PI : 0, colours);
     return;
   }
-  const other = y.at(row[panel.y]);
   const py = Math.min(Math.max(other, 5), height - 5);
   if (px !== value || py !== other) {
     drawHead(context, px, py, Math.atan2(other - py, value - px), colours);
@@ -116,8 +125,8 @@ export function nearestRow(panel, ranges, answers, px, py) {
   let best = null;
   let least = NEAR * NEAR;
   for (let k = 0; k < answers.numbers.length; k++) {
-    const dx = x.at(answers.values[k * answers.width + panel.x]) - px;
-    const dy = y ? y.at(answers.values[k * answers.width + panel.y]) - py : 0;
+    const [across, up] = pixels(panel, answers, k * answers.width, x, y);
+    const [dx, dy] = [across - px, y ? up - py : 0];
     const distance = dx * dx + dy * dy;
     if (distance < least) [best, least] = [answers.numbers[k], distance];
   }

@@ -4,6 +4,7 @@ import { makeCalibration } from "./calibration.js";
 import { makeMatrix } from "./dependence.js";
 import { element } from "./dom.js";
 import { explore } from "./explorer.js";
+import { plainValue } from "./format.js";
 import { makeMargins } from "./margins.js";
 import { makeRowCard } from "./rowcard.js";
 import { makeSynthetic } from "./synthetic.js";
@@ -62,8 +63,11 @@ function followRow(explorer, unusual) {
 function unusualCells(data) {
   const names = data.columns.map(column => column.name);
   const head = ["row", "odd column", "suggested low", "suggested middle", "suggested high", ...names];
-  const lines = data.unusual.map(({ row, column, expected, values }) => {
-    return [row, column === null ? "" : names[column], ...(expected ?? ["", "", ""]), ...values];
+  const lines = data.unusual.map(({ row, column, expected, likely, values }) => {
+    const about = data.columns[column];
+    const suggested = likely ? [null, likely[0], null] : (expected ?? [null, null, null]);
+    const told = suggested.map(value => plainValue(about, value));
+    return [row, about?.name ?? "", ...told, ...values.map((value, j) => plainValue(data.columns[j], value))];
   });
   return [head, ...lines];
 }

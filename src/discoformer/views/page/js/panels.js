@@ -6,13 +6,15 @@
 import { densityColours } from "./colours.js";
 import { traceContour } from "./contours.js";
 import { sizeCanvas } from "./dom.js";
+import { formatShare } from "./format.js";
+import { codesOf, isLabelled, numbersPart } from "./kinds.js";
 import { depthOfLevel, levelInScale, levelScale } from "./levels.js";
 import { linearScale, midpoints } from "./scales.js";
 
 export const LINES = [0.5, 0.8, 0.95]; // shares of the mass inside the contour lines
 const LINE_POINTS = 240;
 const HIGHEST = 4; // how much a line may stand above the tallest bar before it is cut
-const COARSE = 56; // cells of the grid that levels are read from when the picture is zoomed
+export const COARSE = 56; // cells of the grid that levels are read from when the picture is zoomed
 
 /** One column: bars for the rows, a line for its density, a thin one for that before conditioning. */
 export function drawColumn(canvas, size, column, range, density, before, colours) {
@@ -20,14 +22,22 @@ export function drawColumn(canvas, size, column, range, density, before, colours
   const x = linearScale(range, size.width);
   const [first, last] = column.edges;
   const step = (last - first) / column.counts.length;
-  const total = column.counts.reduce((sum, count) => sum + count, 0) + column.beyond;
+  const sum = values => values.reduce((total, value) => total + value, 0);
+  const total = sum(column.counts) + column.beyond + sum(column.atoms.map(([, count]) => count));
   const heights = column.counts.map(count => count / (total * step || 1));
+  if (isLabelled(column)) {
+    drawLabels(context, size, column, x, heights, [before, density], colours);
+    return;
+  }
   const curve = density && profile(density, column, range);
   const plain = before && profile(before, column, range);
   const seen = heights.filter((_, k) => first + (k + 1) * step > range[0] && first + k * step < range[1]);
   const tallest = Math.max(...seen, 0);
   const peak = curve ? Math.max(...curve.heights) : 0;
-  const top = 1.08 * Math.max(tallest, Math.min(peak, HIGHEST * tallest || peak)) || 1;
+  const spikes = column.atoms.map(([value, count]) => [value, count / (total * step || 1), count / total]);
+  const highest = Math.max(...spikes.map(([, height]) => height), 0);
+  const among = Math.max(tallest, Math.min(peak, HIGHEST * tallest || peak));
+  const top = 1.08 * Math.max(among, Math.min(highest, 2 * among || highest)) || 1;
   const y = linearScale([0, top], size.height - 1, true);
   context.fillStyle = colours.bar;
   heights.forEach((height, k) => {
@@ -37,6 +47,46 @@ export function drawColumn(canvas, size, column, range, density, before, colours
   });
   if (plain) stroke(context, plain, x, y, colours.muted, 1, [3, 3]);
   if (curve) stroke(context, curve, x, y, colours.curve, 2, []);
+  if (spikes.length) drawSpikes(context, size, spikes, x, y, step, [before, density], colours);
+}
+
+/** Values with mass of their own: a bar each, as wide as those beside it, with its share in words. */
+function drawSpikes(context, size, spikes, x, y, step, [before, density], colours) {
+  const at = Float64Array.from(spikes, ([value]) => value);
+  const [old, mass] = [before, density].map(law => law && law.logDensity(at).map(Math.exp));
+  const wide = Math.max(x.at(step) - x.at(0), 5);
+  spikes.forEach(([value, height, share], k) => {
+    const left = x.at(value) - wide / 2;
+    const tip = Math.max(y.at(height), 0);
+    context.fillStyle = colours.bar;
+    context.fillRect(left, tip, wide, y.at(0) - tip);
+    const tick = (law, colour, thick) => {
+      context.fillStyle = colour;
+      if (law) context.fillRect(left - 2, Math.max(y.at(law[k] / step), 0), wide + 4, thick);
+    };
+    tick(old, colours.muted, 1);
+    tick(mass, colours.curve, 2);
+    context.fillStyle = colours.ink;
+    context.font = `10px ${colours.font}`;
+    context.textAlign = left + wide + 30 < size.width ? "left" : "right";
+    const beside = context.textAlign === "left" ? left + wide + 4 : left - 4;
+    context.fillText(formatShare(mass ? mass[k] : share), beside, Math.max(tip, 16) + 9);
+  });
+}
+
+/** Labels: a bar for the rows of each, a mark for its probability, a thin one for that before conditioning. */
+function drawLabels(context, size, column, x, heights, laws, colours) {
+  const [old, now] = laws.map(law => law && law.logDensity(codesOf(column)).map(Math.exp));
+  const y = linearScale([0, 1.25 * Math.max(...heights, ...(now ?? [])) || 1], size.height - 1, true);
+  heights.forEach((height, code) => {
+    const [left, right] = [x.at(code - 0.38), x.at(code + 0.38)];
+    context.fillStyle = colours.bar;
+    context.fillRect(left, y.at(height), right - left, y.at(0) - y.at(height));
+    context.fillStyle = colours.muted;
+    if (old) context.fillRect(left, y.at(old[code]) - 0.5, right - left, 1);
+    context.fillStyle = colours.curve;
+    if (now) context.fillRect(left, y.at(now[code]) - 1, right - left, 2.5);
+  });
 }
 
 /**
@@ -55,10 +105,12 @@ function profile(density, column, range) {
 const profiles = new WeakMap(); // by density: that before conditioning is the same in every frame
 
 function measureProfile(density, column, range) {
-  if (!column.few) {
+  if (!column.few || column.atoms.length) {
+    if (!column.numbers) return { points: [], heights: [0] };
+    const part = numbersPart(density, [column]);
     const step = (range[1] - range[0]) / (LINE_POINTS - 1);
     const points = Float64Array.from({ length: LINE_POINTS }, (_, k) => range[0] + k * step);
-    return { points, heights: density.logDensity(points).map(Math.exp) };
+    return { points, heights: part.logDensity(points).map(Math.exp) };
   }
   const count = column.counts.length;
   const step = (column.edges[1] - column.edges[0]) / count;
@@ -92,7 +144,7 @@ export function drawPair(canvas, size, ranges, full, density, cells, colours) {
   const scale = levelScale(
     zoomed ? density.densityGrid(...full.map(range => midpoints(range, COARSE))) : grid,
   );
-  paintLevels(context, size, grid, cells, scale, colours.dark);
+  paintLevels(context, size, grid, [cells, cells], scale, colours.dark, true);
   const cell = [size.width / cells, size.height / cells];
   context.strokeStyle = colours.dark ? "rgba(255,255,255,0.55)" : "rgba(20,30,45,0.55)";
   LINES.forEach((share, k) => {
@@ -115,35 +167,37 @@ export function drawPair(canvas, size, ranges, full, density, cells, colours) {
 
 const shades = new Map(); // the 256 colours of a theme, and a small canvas to scale up from
 
-function paintLevels(context, size, grid, cells, scale, dark) {
+/** Every cell of a grid of columns and rows in the colour of its level, smoothly or not. */
+export function paintLevels(context, size, grid, [columns, rows], scale, dark, smooth) {
   if (!shades.has(dark)) shades.set(dark, densityColours(dark));
   const colours = shades.get(dark);
-  const small = scratchCanvas(cells);
-  const image = new ImageData(cells, cells);
-  for (let r = 0, k = 0; r < cells; r++) {
-    for (let c = 0; c < cells; c++, k++) {
+  const small = scratchCanvas(columns, rows);
+  const image = new ImageData(columns, rows);
+  for (let r = 0, k = 0; r < rows; r++) {
+    for (let c = 0; c < columns; c++, k++) {
       if (!(grid[k] > 0)) continue;
       const level = levelInScale(scale, Math.log(grid[k]));
       const shade = 4 * Math.round(255 * (1 - level));
-      const at = 4 * ((cells - 1 - r) * cells + c);
+      const at = 4 * ((rows - 1 - r) * columns + c);
       for (let part = 0; part < 4; part++) image.data[at + part] = colours[shade + part];
     }
   }
   small.getContext("2d").putImageData(image, 0, 0);
-  context.imageSmoothingEnabled = true;
+  context.imageSmoothingEnabled = smooth;
   context.imageSmoothingQuality = "high";
-  context.drawImage(small, 0, 0, cells, cells, 0, 0, size.width, size.height);
+  context.drawImage(small, 0, 0, columns, rows, 0, 0, size.width, size.height);
 }
 
 const scratches = new Map();
 
-function scratchCanvas(cells) {
-  if (!scratches.has(cells)) {
+function scratchCanvas(columns, rows) {
+  const key = `${columns},${rows}`;
+  if (!scratches.has(key)) {
     const canvas = document.createElement("canvas");
-    canvas.width = canvas.height = cells;
-    scratches.set(cells, canvas);
+    [canvas.width, canvas.height] = [columns, rows];
+    scratches.set(key, canvas);
   }
-  return scratches.get(cells);
+  return scratches.get(key);
 }
 
 /** Arrows of the score, per width and height of the picture, so that they are perpendicular to the lines. */

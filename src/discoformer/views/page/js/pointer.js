@@ -1,5 +1,6 @@
 // Pointing at panels: hover to read, click to choose a row, drag to zoom, arrow keys instead of a mouse.
 
+import { isLabelled, valueAt } from "./kinds.js";
 import { levelInScale } from "./levels.js";
 import { nearestRow, panelScales } from "./marks.js";
 
@@ -74,6 +75,7 @@ function zoomTo(panel, corner, start, end) {
   const { x, y } = panelScales(panel, corner.ranges);
   const zoom = new Map(corner.state.values.zoom);
   const put = (column, scale, a, b) => {
+    if (isLabelled(corner.answers.columns[column])) return;
     const [low, high] = [scale.value(a), scale.value(b)].sort((p, q) => p - q);
     const full = corner.answers.columns[column];
     if (high - low > 1e-6 * (full.high - full.low)) zoom.set(column, [low, high]);
@@ -87,7 +89,9 @@ function zoomTo(panel, corner, start, end) {
 export function readAt(corner, pointed) {
   const panel = corner.panels.find(one => one.key === pointed.panel);
   if (!panel) return null;
-  const point = panel.y === null ? [pointed.x] : [pointed.x, pointed.y];
+  const { columns } = corner.answers;
+  const point = [valueAt(columns[panel.x], pointed.x)];
+  if (panel.y !== null) point.push(valueAt(columns[panel.y], pointed.y));
   const logDensity = panel.density ? panel.density.logDensity(Float64Array.from(point))[0] : null;
   const level = panel.scale && logDensity !== null ? levelInScale(panel.scale, logDensity) : null;
   const row = nearestRow(panel, corner.ranges, corner.answers, pointed.px, pointed.py);

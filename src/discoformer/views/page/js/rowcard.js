@@ -2,7 +2,7 @@
 
 import { theme } from "./colours.js";
 import { element } from "./dom.js";
-import { formatAbout, formatNumber, formatShare, formatValue } from "./format.js";
+import { formatNumber, formatShare, formatSuggested, formatValue } from "./format.js";
 import { drawColumn } from "./panels.js";
 import { panelScales } from "./marks.js";
 
@@ -50,16 +50,18 @@ export function makeRowCard(number, explorer, unusual) {
 
 function tellLevel(answers, values) {
   const logDensity = answers.density.logDensity(values)[0];
-  const level = answers.level(logDensity);
+  const whole = answers.fitted.every(column => !Number.isNaN(values[column]));
+  const level = whole ? answers.level(logDensity) : null; // of fewer columns there are other levels
   const share = level === null ? "" : `; ${formatShare(level)} of the fitted density is more likely`;
   return `Log density ${formatNumber(logDensity)}${share}. `;
 }
 
 /** What a fit that has not seen the row says about it. */
-function tellWithout(answers, { column, expected }) {
-  if (column === null || !expected) return "";
-  const [low, high] = [expected[0], expected[2]].map(end => formatAbout(answers.columns[column], end));
-  return `A fit without this row suggests ${low} to ${high} for ${answers.columns[column].name}.`;
+function tellWithout(answers, known) {
+  const { column, expected, likely } = known;
+  if (column === null || !(expected || likely)) return "";
+  const about = answers.columns[column];
+  return `A fit without this row suggests ${formatSuggested(about, known)} for ${about.name}.`;
 }
 
 function plainTable(answers, values) {
@@ -76,7 +78,8 @@ function plainTable(answers, values) {
 
 function explainTable(answers, values, parts) {
   const heads = ["column", "value", "suggested by the others", "surprise"];
-  const lines = parts.map(({ column, expected, surprise }) => {
+  const lines = parts.map(part => {
+    const { column, surprise } = part;
     const about = answers.columns[column];
     const meter = element("span.meter", { style: `--share:${Math.min(Math.max(surprise, 0) / 12, 1)}` });
     return element(
@@ -84,7 +87,7 @@ function explainTable(answers, values, parts) {
       {},
       element("th", { scope: "row" }, about.name),
       element("td", {}, formatValue(about, values[column])),
-      element("td", {}, `${formatAbout(about, expected[0])} to ${formatAbout(about, expected[2])}`),
+      element("td", {}, formatSuggested(about, part)),
       element(
         "td",
         {},
@@ -124,7 +127,8 @@ function picture(answers, values, worst) {
 /** Hold every column that is not in the picture at the row's values. */
 function holdOthers(number, { answers, state }) {
   const values = answers.row(number);
-  const hidden = answers.fitted.filter(column => !state.values.shown.includes(column));
+  const there = answers.fitted.filter(column => !Number.isNaN(values[column]));
+  const hidden = there.filter(column => !state.values.shown.includes(column));
   state.set({ given: new Map(hidden.map(column => [column, values[column]])), moving: false });
   document.querySelector(".explorer")?.scrollIntoView({ behavior: "smooth", block: "start" });
 }

@@ -3,7 +3,8 @@
 import { drawBottomAxis, drawLeftAxis } from "./axes.js";
 import { onTheme, theme } from "./colours.js";
 import { element, sizeCanvas } from "./dom.js";
-import { formatNumber, formatValue } from "./format.js";
+import { formatNumber, formatValue, plainValue } from "./format.js";
+import { spread } from "./kinds.js";
 import { linearScale } from "./scales.js";
 import { makeDownload } from "./tables.js";
 
@@ -41,7 +42,7 @@ export function makeSynthetic(root, explorer) {
   const cells = () => {
     const rows = answers.draw(TAKEN_HOME, state.values.given, made.seed + 1000);
     const lines = Array.from({ length: TAKEN_HOME }, (_, k) =>
-      Array.from(rows.subarray(k * answers.width, (k + 1) * answers.width), x => (Number.isNaN(x) ? "" : x)),
+      answers.columns.map((column, j) => plainValue(column, rows[k * answers.width + j])),
     );
     return [answers.columns.map(column => column.name), ...lines];
   };
@@ -107,7 +108,9 @@ function drawRows({ canvas, left, bottom }, answers, [first, second], rows, side
   context.globalAlpha = 0.55;
   for (let k = 0; k < rows.length; k += answers.width) {
     context.beginPath();
-    context.arc(x.at(rows[k + first]), y.at(rows[k + second]), 2, 0, 2 * Math.PI);
+    const place = k / answers.width;
+    const px = x.at(spread(across, rows[k + first], place, 0));
+    context.arc(px, y.at(spread(up, rows[k + second], place, 1)), 2, 0, 2 * Math.PI);
     context.fill();
   }
   drawLeftAxis(left, AXIS, side, up, [up.low, up.high], colours);
