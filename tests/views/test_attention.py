@@ -14,8 +14,7 @@ from discoformer.views import plot_attention
 
 def test_each_head_has_a_panel_with_its_own_shares(tmp_path: Path) -> None:
     network, sample = attention_network("canonical"), normal(40, 3)
-    figure = plot_attention(network, sample, 5, ["a", "$b", "c"], tmp_path / "heads.png", layer=-1)
-    *panels, _ = figure.axes
+    panels = plot_attention(network, sample, 5, ["a", "$b", "c"], tmp_path / "heads.png", layer=-1)
     inside = network.frame.fit(sample).normalize(sample)
     maps = network.core.attention_maps(inside, inside[5:6], -1)[:, 0]
     assert len(panels) == len(maps) == 2
@@ -29,7 +28,7 @@ def test_each_head_has_a_panel_with_its_own_shares(tmp_path: Path) -> None:
 
 def test_one_column_shows_shares_as_heights() -> None:
     core = {"kind": "attention", "dim": 1, "layers": 1, "width": 16, "heads": 2, "feedforward": 16}
-    panel, *_ = plot_attention(build_network(core, "whiten").eval(), torch.randn(30, 1)).axes
+    panel, *_ = plot_attention(build_network(core, "whiten").eval(), torch.randn(30, 1))
     assert panel.collections[0].get_offsets()[:, 1].max() == pytest.approx(1)
 
 

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from discoformer.core.checks import DataError, check_context
 from discoformer.core.extras import require
 from discoformer.core.fields import Method
 from discoformer.models.attention.network import AttentionNetwork
+from discoformer.views.panels import Panels, figure_of
 from discoformer.views.pictures import check_picture, save_picture
 from discoformer.views.style import ACCENT, STYLE
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 __all__ = ["plot_attention"]
 
@@ -29,7 +32,8 @@ def plot_attention(
     path: str | Path | None = None,
     *,
     layer: int = 0,
-) -> Figure:
+    ax: Axes | None = None,
+) -> NDArray[np.object_]:
     """Draw what every head of a layer attends to from one row of the sample.
 
     Points are coloured by their share in what the head takes in, the largest is one; a cross marks the row.
@@ -43,20 +47,20 @@ def plot_attention(
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
     layer : number of the layer; negative ones count from the last
+    ax : where to draw; the panels fill its place in the figure
 
     Returns
     -------
-    matplotlib.figure.Figure
+    array of Axes, one for each head
 
     Examples
     --------
     >>> from discoformer import load_model
-    >>> len(plot_attention(load_model("attention-d2"), torch.randn(50, 2)).axes)  # eight heads, and colours
-    9
+    >>> len(plot_attention(load_model("attention-d2"), torch.randn(50, 2)))  # eight heads
+    8
     """
     require("matplotlib", "plot", "drawing")
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     if path is not None:
         check_picture(path)
@@ -72,8 +76,8 @@ def plot_attention(
     with rc_context(STYLE):
         across = min(4, len(heads))
         down = -(-len(heads) // across)
-        figure = Figure(figsize=(2.6 * across + 0.9, 2.5 * down), layout="constrained")
-        panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).flatten()
+        size = (2.6 * across + 0.9, 2.5 * down)
+        panels = Panels(ax, shown=path is None).grid(size, down, across, sharex=True, sharey=True).flatten()
         for spare in panels[len(heads) :]:
             spare.set_axis_off()
         for number, (panel, weights) in enumerate(zip(panels, heads, strict=False)):
@@ -89,7 +93,8 @@ def plot_attention(
             panel.set_xlabel(names[0].replace("$", r"\$"))
         for panel in panels[::across]:
             panel.set_ylabel(names[1].replace("$", r"\$") if sample.shape[1] > 1 else "share, largest = 1")
+        figure = figure_of(panels[0])
         figure.colorbar(dots, ax=list(panels), label="share in what the head takes in, largest = 1")
         if path is not None:
             save_picture(figure, path)
-    return figure
+    return np.asarray(panels[: len(heads)])

@@ -41,12 +41,21 @@ class Panels:
         return axes
 
     def grid(
-        self, size: tuple[float, float], rows: int, columns: int, *, sharex: Any = False, **ratios: Any
+        self,
+        size: tuple[float, float],
+        rows: int,
+        columns: int,
+        *,
+        sharex: Any = False,
+        sharey: Any = False,
+        **ratios: Any,
     ) -> NDArray[np.object_]:
         """Panels (rows, columns); ``ratios`` are matplotlib's ``height_ratios`` and ``width_ratios``."""
         if self.ax is None:
             figure = self._new_figure(size)
-            return figure.subplots(rows, columns, sharex=sharex, squeeze=False, gridspec_kw=ratios)
+            return figure.subplots(
+                rows, columns, sharex=sharex, sharey=sharey, squeeze=False, gridspec_kw=ratios
+            )
         if rows == columns == 1:
             return np.array([[self.ax]])
         place = self.ax.get_subplotspec()
@@ -55,7 +64,9 @@ class Panels:
                 "ax has no place in a grid, and this picture has several panels: use plt.subplots"
             )
         self.ax.set_axis_off()
-        return place.subgridspec(rows, columns, **ratios).subplots(sharex=sharex, squeeze=False)
+        return place.subgridspec(rows, columns, **ratios).subplots(
+            sharex=sharex, sharey=sharey, squeeze=False
+        )
 
     def _new_figure(self, size: tuple[float, float]) -> Figure:
         if self.shown:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Table]:
     path = tmp_path_factory.mktemp("shop") / "customers.csv"
-    customers(300).to_csv(path, index=False)
+    customers(450).to_csv(path, index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)
         table = read_sample(read_raw(path), COLUMNS, plain=False)
