@@ -143,7 +143,7 @@ def find_unusual(
     if len(field.support) < len(columns):  # left out further inside
         part, columns = field.marginal(field.support), field.support
     points, kinds = values[:, columns], [kinds_of(field)[c] for c in columns]
-    whole: NDArray[np.bool_] = ~np.isnan(points).any(1)
+    whole = np.asarray(~np.isnan(points).any(1))
     fits = folds or Folds([part], np.zeros(len(values), dtype=np.int64), np.arange(len(values)))
     excess = _over_usual(fits.ask(surprises, points), points, kinds)
     beyond = excess > limit
@@ -251,7 +251,8 @@ def _quantiles(alone: Density, kind: ColumnKind, seen: NDArray[np.float64]) -> l
     """
     shares = np.array(_QUANTILES)
     if kind.period:
-        return _first_beyond(alone, kind.origin + kind.period * np.arange(_GRID) / _GRID, shares)[1].tolist()
+        _, found = _first_beyond(alone, kind.origin + kind.period * np.arange(_GRID) / _GRID, shares)
+        return [float(value) for value in found]
     first, last = float(seen.min()), float(seen.max())
     beyond = (last - first or 1.0) * 2.0 ** np.arange(-2, 6)
     values = np.quantile(seen, np.linspace(0, 1, _GRID), method="nearest")
