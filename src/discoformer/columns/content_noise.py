@@ -1,4 +1,4 @@
-"""Noise that depends on what a row says, not on where it stands: permuting rows permutes it."""
+"""Noise that depends on the content of a row, not on its place: permuting rows permutes the noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 def content_noise(rows: Tensor, columns: int) -> Tensor:
     """Numbers (n, columns) between 0 and 1, as if drawn at random, from the content of rows (n, d).
 
-    Equal rows get different numbers; which of them gets which does not matter.
+    Equal rows get different numbers, in any order.
 
     >>> rows = torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]], dtype=torch.float64)
     >>> noise = content_noise(rows, 2)

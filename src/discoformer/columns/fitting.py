@@ -1,4 +1,4 @@
-"""The one recipe by which a table is fitted, whoever asks: estimator, functions, commands, report.
+"""The one recipe for fitting a table, shared by the estimator, functions, commands and report.
 
     table -> columns kept -> column maps (bounds) -> columns kept -> method -> field, and back by `push`
 
@@ -31,7 +31,7 @@ __all__ = ["FitRecipe"]
 
 @dataclass(frozen=True)
 class FitRecipe(Method):
-    """A method with what tables ask for: columns that carry no density left out, bounds kept.
+    """A method wrapped for tables: columns without a density are left out, bounds are kept.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class FitRecipe(Method):
     bounds : low and high of every column; None leaves all free
     names : column names for the messages
     drop : whether columns without a density are left out, with a warning that names them; otherwise they
-        are an error, for those who refit and must answer for the same columns every time
+        are an error, for refits that must be about the same columns every time
     kinds : what every column is; None if all are continuous
 
     Examples
@@ -77,13 +77,13 @@ class FitRecipe(Method):
         kinds = [CONTINUOUS] * columns if kinds is None else kinds
         check_context(torch.where(points.isnan(), 0.0, points))
         share = check_weights(weights, points)
-        if share is not None:  # rows without weight are not there
+        if share is not None:  # rows of weight zero do not count
             points, share = points[share > 0], share[share > 0].to(torch.float64)
         method = self._suited(rows, columns)
         return fit_table(method, points.double(), share, kinds, self.bounds, self.names, self.drop)
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
-        if weights is not None and context.ndim == 2:  # rows without weight are not there
+        if weights is not None and context.ndim == 2:  # rows of weight zero do not count
             there = weights > 0
             context, weights = context[there], weights[there]
         bounds, names = self.bounds, self.names

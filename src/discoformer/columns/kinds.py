@@ -13,7 +13,7 @@ __all__ = ["CONTINUOUS", "ColumnKind"]
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """How a column of numbers is to be read; NaN is a gap in every kind.
+    """How to read a column of numbers; NaN is a gap in every kind.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ _INSIDE = 32  # points inside a bin, or a box of bins, that its mass is averaged
 def dequantize(points: Tensor, weights: Tensor | None, kinds: Sequence[ColumnKind]) -> Tensor:
     """Points (n, d) with those on a lattice spread evenly over their bins.
 
-    Where in its bin a value goes depends on what its row says, not on where it stands.
+    Where in its bin a value goes depends on the content of its row, not on the row's place.
 
     >>> counts = torch.tensor([[2.0], [2.0], [5.0]], dtype=torch.float64)
     >>> dequantize(counts, None, [ColumnKind(step=1.0)]).sort(0).values.flatten().tolist()

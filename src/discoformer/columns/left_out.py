@@ -1,8 +1,8 @@
 """Bounds of columns that are left out of a fit because they follow from others.
 
-They hold for draws and queries as all bounds do.  Where such a column follows from one other, its bounds are
-bounds of that one; where the bounds of others imply them, there is nothing to do; otherwise the density is
-cut off where it would leave them.
+They hold for draws and queries like all bounds.  If such a column follows from a single other column, its
+bounds carry over to that one.  If the bounds of the others imply them, there is nothing to do.  Otherwise
+the density is cut off where it would leave them.
 """
 
 from __future__ import annotations

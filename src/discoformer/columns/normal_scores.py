@@ -5,8 +5,8 @@ F is a mixture of M components, each a normal law seen through Wallace's transfo
     z(t) = sign(t) sqrt(a log(1 + t^2 / nu)),  t = (x - mean) / scale,  a = nu ((8 nu + 1) / (8 nu + 3))^2,
 
 so that Phi(z(t)) is Student's distribution function to a few thousandths, with tails of the same power, in
-elementary functions alone.  What matters is that F, its density F' and its inverse belong together exactly;
-whether F is Student's or its near twin does not.  Each tail is summed by itself, far out in logarithms: the
+elementary functions alone.  It matters that F, its density F' and its inverse match exactly; whether F is
+Student's or a close approximation does not.  Each tail is summed by itself, far out in logarithms, so the
 map stays finite and increasing.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["NormalScores", "log_ndtr_inverse"]
 
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 _CENTER = 1e-12  # squared distances over nu below which a component's slope is that at its center
-_LEAST = 1e-290  # probabilities below this are told by their logarithms
+_LEAST = 1e-290  # smaller probabilities are handled by their logarithms
 _ROUNDS = 80  # of safeguarded Newton steps; a handful are needed
 
 

@@ -33,7 +33,7 @@ class Scaling(ColumnMap):
 def fit_scaling(points: Tensor, weights: Tensor | None, periods: Sequence[float]) -> ColumnMaps:
     """Maps of the first columns of points (n, d), NaN where there is a gap, to mean zero and variance one.
 
-    A column with a period is a circle, which goes on beginning at zero.
+    A column with a period is a circle, which still begins at zero.
 
     >>> maps = fit_scaling(torch.tensor([[1.0], [torch.nan], [3.0]], dtype=torch.float64), None, [0.0])
     >>> maps.normalize(torch.tensor([[2.0], [4.0]], dtype=torch.float64)).tolist()

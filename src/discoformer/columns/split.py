@@ -1,8 +1,8 @@
 """Columns of every kind as numbers and categories: one transform, exactly invertible.
 
 A column with atoms becomes a category, which atom it is or none, and a continuous column with a gap at every
-atom.  A circular column is cut at the emptiest place of its circle.  A lattice stays as it is, and what is
-drawn is rounded to it.  Continuous columns come first, categories after them.
+atom.  A circular column is cut at the emptiest place of its circle.  A lattice is left alone, and draws
+are rounded to it.  Continuous columns come first, categories after them.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ class SplitColumns(Transform):
     def quantile(self, inside: Density, shares: Any) -> Tensor:
         """Of one column: the least value with such a share at or below it.
 
-        With k atoms below, the continuous part has to make up for the others: the answer is the least of
-        what this gives for k = 0, 1, ..., none below the last atom that it counts.
+        With k atoms below, the continuous part has to supply the remaining share.  The answer is the
+        smallest of the values for k = 0, 1, ..., each at least as large as the last atom counted.
         """
         column, law = self.columns[0], _Law.of(self.columns[0], inside)
         share = torch.as_tensor(shares, dtype=torch.float64).unsqueeze(-1)  # (..., m, 1)

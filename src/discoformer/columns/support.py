@@ -5,9 +5,9 @@ those that are constant or linear combinations of the columns before them, with 
 The log density is then that of the kept columns, the score is zero along the others, and `sample` gives
 every column back, the dropped ones by the relation found in the data.
 
-With no more rows than columns, every column looks dependent and none can be blamed.  Then only constants are
-dropped.  With fewer than six rows per column a covariance cannot be trusted, and whitening by it hurts.
-Networks that whiten then see the sample standardized.
+With no more rows than columns, every column looks dependent, and there is no telling which to drop.  Then
+only constants are dropped.  With fewer than six rows per column a covariance cannot be trusted, and
+whitening by it hurts.  Networks that whiten then see the sample standardized.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _warn(constant: Sequence[int], collinear: Sequence[int], names: Sequence[str
 def _dropped_columns(context: Tensor, weights: Tensor | None) -> tuple[list[int], list[int]]:
     """Constant and collinear columns of a sample (..., n, d): those of any sample of the batch.
 
-    The columns before a column leave at least the least eigenvalue of all correlations of its variance.  So
-    only samples where that is small are looked at one by one.
+    The share of a column's variance that the columns before it leave unexplained is at least the smallest
+    eigenvalue of the correlation matrix.  So only samples where that is small are examined one by one.
     """
     rows, dim = context.shape[-2:]
     points = context.reshape(-1, rows, dim)

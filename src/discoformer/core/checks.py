@@ -64,7 +64,7 @@ def show_cell(value: object) -> str:
 
 @contextmanager
 def one_line(message: str, *, reason: bool = False) -> Iterator[None]:
-    """Whatever a foreign parser stumbles over in a broken file is a `DataError` with this message.
+    """Turn any error of a foreign parser in a broken file into a `DataError` with this message.
 
     >>> with one_line("data.xlsx: not a xlsx file, or a broken one"):
     ...     {}["no such part"]
@@ -159,7 +159,7 @@ def largest(dtype: torch.dtype) -> float:
 def plain(data: Any, name: str = "X") -> Any:
     """The data without masks and sparse columns; `DataError` where it holds dates or spans of time.
 
-    Conversions of whole arrays would read what is behind a mask, and dates as nanoseconds, without a word.
+    Converting whole arrays would silently read masked values, and dates as nanoseconds.
 
     >>> plain(np.ma.masked_equal([[1.0, -999.0]], -999.0)).tolist()
     [[1.0, nan]]

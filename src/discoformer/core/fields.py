@@ -3,7 +3,7 @@
     field = method.fit(context)                     # context (..., n, d)
     log_density, score = field.estimate(queries)    # (..., m), (..., m, d)
 
-What a field can do is its type:
+Its type says what a field can do:
 
 ==============  ==================================================================================
 `Field`         knows the score, the gradient of the log density: score matching, Stein estimators
@@ -12,7 +12,7 @@ What a field can do is its type:
                 distribution function and quantiles: mixtures, kernel estimates
 ==============  ==================================================================================
 
-NumPy arrays in give NumPy arrays out; tensors stay tensors on their device and in their graph.
+NumPy arrays go in, NumPy arrays come out; tensors stay tensors, on their device and in their graph.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def as_density(field: Field) -> Density:
 
 
 def as_points(queries: Any, dim: int) -> Tensor:
-    """Queries (..., m, d) as a floating tensor; anything else is refused in words.
+    """Queries (..., m, d) as a floating tensor; anything else is a `DataError`.
 
     Whether they are finite shows in the answers, which are checked: `_refuse_lost`.
     """

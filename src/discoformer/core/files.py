@@ -40,7 +40,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary path that becomes ``path`` when the block ends without an error.
 
     It is in a new folder beside ``path`` that nobody else can write to, so no link planted there is
-    followed, and of several writers the last one wins whole.  The permissions of an existing file stay.
+    followed.  If there are several writers, the last one wins.  The permissions of an existing file stay.
     Folders of processes that were killed are cleared away.  A failure of the file system is a `DataError`
     that names ``path``.
 
@@ -74,7 +74,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def locked(path: Path) -> Iterator[None]:
     """Hold a file as long as the block runs; `DataError` if another process does, or it cannot be made.
 
-    What is held is let go when a process ends, however it ends.
+    The lock is released when the process ends, however it ends.
     """
     try:
         with path.open("a") as file:
@@ -100,7 +100,7 @@ def _target(path: Path) -> Path:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk; what cannot be waited for is left to the system."""
+    """Wait until a file or folder is on the disk, where the system allows it."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -117,7 +117,7 @@ def _host() -> str:
 
 
 def _clear_away(folder: Path) -> None:
-    """Remove what processes that are no more left behind in a folder."""
+    """Remove what dead processes left behind in a folder."""
     ours = f"{_PREFIX}{_host()}-"
     for entry in os.scandir(folder):
         process = entry.name.removeprefix(ours).split("-")[0]

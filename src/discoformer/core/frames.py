@@ -117,7 +117,7 @@ class Whiten:
 
 
 class Canonical:
-    """Whiten, then turn to axes that the sample itself names: exact affine equivariance for any core.
+    """Whiten, then rotate to axes found in the sample itself: exact affine equivariance for any core.
 
     Whitened samples of x and of any affine image of x differ by an orthogonal map Q alone.  The kurtosis
     axes, eigenvectors of E[|z|^2 z z'] (as in fourth-order blind identification), turn with Q, and third
@@ -133,9 +133,9 @@ class Canonical:
 class Scatter:
     """Whitening as the paper's listing prints it: A = S^(-1/2) with S = Xc' Xc + eps I, not divided by n.
 
-    Coordinates shrink like 1 / sqrt(n), so what was learned at one n says nothing at another; and the
-    symmetric root turns with single columns that are scaled, which `Whiten` does not.  Here for the recipes
-    that repeat the paper's own training.  The paper does not say what ``eps`` is.
+    Coordinates shrink like 1 / sqrt(n), so what was learned at one n does not carry over to another.
+    Scaling a single column rotates the symmetric root, unlike in `Whiten`.  It is here for the recipes that
+    repeat the paper's own training.  The paper does not say what ``eps`` is.
     """
 
     eps: float = 1e-6
@@ -205,7 +205,7 @@ def dependent_columns(
 
 
 def constant_columns(points: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Which columns of samples (..., n, d) with weights (..., n) are constant but for rounding: (..., d).
+    """Which columns of samples (..., n, d) with weights (..., n) are constant up to rounding: (..., d).
 
     >>> constant_columns(torch.tensor([[0.1, 1.0], [0.1, 2.0], [0.1, 3.0]])).tolist()
     [True, False]
@@ -227,7 +227,7 @@ def _standardize(context: Tensor, weights: Tensor | None) -> tuple[Tensor, Tenso
     """Center (..., 1, d), scale (..., d) and the standardized points (..., n, d)."""
     center = context.mean(-2, keepdim=True) if weights is None else weights.unsqueeze(-2) @ context
     centered = context - center
-    counts = 1 if weights is None else (weights > 0).unsqueeze(-1)  # a row of weight zero is not there
+    counts = 1 if weights is None else (weights > 0).unsqueeze(-1)  # a row of weight zero does not count
     spread = (centered.detach().abs() * counts).amax(-2)  # guards the squares against under- and overflow
     eps = torch.finfo(context.dtype).eps
     constant = spread <= 4 * eps * (context.detach().abs() * counts).amax(-2)

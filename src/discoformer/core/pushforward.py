@@ -2,11 +2,11 @@
 
     x -> transforms[0] -> transforms[1] -> ... -> base
 
-The transforms stand in the order in which a query meets them, from the data to the base.  Maps of single
-columns commute with taking margins and with conditioning; a frame that mixes columns comes last, and the
-base, which knows how to be transformed, takes over what it mixes.  So all stays in closed form.
+The transforms are in the order in which a query meets them, from the data to the base.  Maps of single
+columns commute with taking margins and with conditioning.  A frame that mixes columns comes last and is
+absorbed into the base, which has a closed form for linear maps.  So everything stays in closed form.
 
-What the composition can do is what its base can do: `push` gives the right type.
+The composition can do whatever its base can do: `push` returns the right type.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tensors in safetensors files that vouch for themselves: a checksum inside, no number that is none.
+"""Tensors in safetensors files that can be verified: a checksum inside, and finite numbers only.
 
 Nothing is ever unpickled.
 """

@@ -1,4 +1,4 @@
-"""Weights with their papers: save, check and load networks.
+"""Weights with their cards: save, check and load networks.
 
 A weights file is safetensors whose header carries everything needed to rebuild and judge the network:
 core and frame, the prior it was trained on, its range of dimensions and sizes, the record of the run.
@@ -53,7 +53,7 @@ _LIST = "registry.json"
 
 @dataclass(frozen=True)
 class Card:
-    """What a weights file says of itself.
+    """The description in a weights file.
 
     Attributes
     ----------
@@ -264,9 +264,9 @@ def shipped_card(name: str) -> Card:
 def register(name: str, path: str | Path) -> None:
     """Put a weights file into the package under a name, with its checksum (for maintainers).
 
-    The file's name holds a part of its checksum and the list is replaced last, in one move: who reads at
-    the same time gets the old weights or the new ones, both with their own checksum.  A file of old
-    weights therefore stays, until you remove it.
+    The file's name holds a part of its checksum and the list is replaced last, in one move: anyone reading
+    at the same time gets either the old weights or the new ones, with the matching checksum.  The file of
+    the old weights therefore stays until you remove it.
     """
 
     if Path(name).name != name:

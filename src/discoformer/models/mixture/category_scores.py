@@ -1,7 +1,7 @@
 """Categories as a few columns of numbers, so that a network sees which levels go together.
 
-The scores are those of multiple correspondence analysis: indicators of the levels, each in units of its own
-spread, turned to the axes along which rows differ most.
+The scores come from multiple correspondence analysis: indicators of the levels, each scaled by its own
+spread, rotated to the axes along which rows differ most.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RANK = 1e-9  # axes with less of the first one's spread say nothing
 
 
 def category_scores(codes: Tensor, levels: tuple[int, ...], often: Tensor, columns: int) -> Tensor:
-    """At most so many columns (n, q) of unit variance from complete codes (n, c), which count ``often`` (n,).
+    """Up to q columns (n, q) of unit variance from complete codes (n, c), which count ``often`` (n,) times.
 
     >>> codes = torch.tensor([[0, 1], [0, 1], [1, 0]])
     >>> category_scores(codes, (2, 2), torch.ones(3).double(), 4).abs().round(decimals=3).tolist()

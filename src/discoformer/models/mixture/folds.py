@@ -29,8 +29,8 @@ class Part(NamedTuple):
 def by_radius(points: Tensor, weights: Tensor | None, limit: int | None = None) -> Part:
     """The points in the order of their standardized radius, or at most ``limit``, evenly spaced in it.
 
-    Parts that are dealt out in this order all look like the whole, whatever the order of the rows and the
-    units of the columns.  The points of a part are chosen by their weights, and then count alike.
+    Parts dealt out in this order all look like the whole, whatever the order of the rows and the units of the
+    columns.  With weights, points are chosen by weight and then count equally.
     """
     found = points.detach()
     inside = Standardize().fit(found).normalize(found)
@@ -45,8 +45,8 @@ def by_radius(points: Tensor, weights: Tensor | None, limit: int | None = None) 
 def hold_out(part: Part, folds: int) -> tuple[Part, Part]:
     """For every fold the points outside (folds, ..., k * (folds - 1), d) and in it (folds, ..., k, d).
 
-    Points are dealt out in their order, every fold the same number k; up to ``folds - 1`` are left over.
-    Weights outside sum to one, those in a fold are as they were.
+    Points are dealt out in order, k to every fold; up to ``folds - 1`` are left over.  Weights outside a fold
+    sum to one; those inside are unchanged.
 
     >>> seen, unseen = hold_out(Part(torch.arange(7.0).unsqueeze(-1), None), 3)
     >>> unseen.points.squeeze(-1).tolist()

@@ -1,8 +1,8 @@
-"""Where the slots start: farthest-point landmarks, a geometric rule without chance.
+"""Where the slots start: farthest-point landmarks, a geometric rule without randomness.
 
-Only distances decide, so permuting or rotating the sample cannot change the set that is chosen.  Among
-points that are equally far but for rounding, as on a lattice, the one farthest along a fixed direction
-counts: neither the order of the rows nor the last bit decides anything.
+Only distances decide, so permuting or rotating the sample cannot change which points are chosen.  Ties, as
+on a lattice, are broken along a fixed direction, where distances that differ only by rounding count as ties.
+So neither the order of the rows nor the last bit decides anything.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def radial_order(points: Tensor) -> Tensor:
 def evenly_by_radius(points: Tensor, weights: Tensor | None, limit: int) -> Tensor:
     """Indices (..., k) of at most ``limit`` points (..., n, d), evenly spaced in the order of their radius.
 
-    With weights (..., n) they are evenly spaced in weight, so that each stands for as much as any other, and
-    no more of them than the equally weighted points that the weights are worth.
+    With weights (..., n) they are evenly spaced in weight, so that each stands for the same mass.  There are
+    at most as many as the effective sample size.
 
     >>> points = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
     >>> evenly_by_radius(points, torch.tensor([0.0, 0.5, 0.5, 0.0]), 2).tolist()
@@ -92,12 +92,12 @@ def gather_rows(points: Tensor, index: Tensor) -> Tensor:
 def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int], company: int = 0) -> Tensor:
     """Numbers (B, sum of counts) of landmarks, some sought in each view (B, n, d) of the same points.
 
-    A landmark is farthest in its view, radii compressed, from all that were chosen before, in whatever view.
-    The first one of all is the point nearest to the center.
+    Each landmark is the point farthest, in its view and with radii compressed, from all those chosen before
+    in either view.  The very first is the point nearest to the center.
 
-    With ``company``, twice as many candidates are sought, and those stand back that are the nearest candidate
-    of fewer points than that, themselves included: a single far row is no landmark while there are others.
-    With few points per candidate all may be alone, and nothing changes.
+    With ``company``, twice as many candidates are found, and a candidate is passed over if it is the nearest
+    one to fewer than ``company`` points, itself included.  So a single far row is no landmark as long as
+    there are others.  With few points per candidate all may be passed over, and then nothing changes.
 
     >>> points = torch.tensor([[[0.0], [0.1], [9.0], [-1.0], [-1.1], [1.0], [1.1]]])
     >>> [farthest_in_views([points], [2], company).tolist() for company in (0, 2)]
@@ -124,7 +124,7 @@ def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int], company: i
 def _largest(values: Tensor, along: Tensor) -> Tensor:
     """Number (B,) of the largest of values (B, n); of those that rounding may have set apart, of ``along``.
 
-    So neither the order of the rows nor the last bit decides where a sample is symmetric or has ties.
+    So in a symmetric sample, or one with ties, neither the order of the rows nor the last bit decides.
     """
     most = values.amax(1, keepdim=True)
     tied = values >= most - _TIED * most.abs() - _TIED**2

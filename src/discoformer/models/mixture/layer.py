@@ -1,7 +1,7 @@
 """One layer of a mixture core: what slots have seen becomes invariants, slots talk, and decide an M-step.
 
-All that the layer computes with is invariant to rotations, so its decisions are, too; what they act on are
-moments.  Both cores, `mixture.core` and `mixture.unified`, are made of it.
+The layer computes with rotation invariants only, so its decisions are invariant as well; they act on moments.
+`mixture.unified` is made of such layers.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Decision(NamedTuple):
     log_ridge : (B, M), log variance of the isotropic target that knows no data
     gate : (B, M), how much of the off-diagonals to keep; None, which keeps them, where axes do not count
     log_share : (B, M), added to the log share to give the weight
-    step : (B, M), how far the mean moves from where it was, one for all the way: beyond one is
-        over-relaxation, which speeds up expectation-maximization where slots overlap
+    step : (B, M), how far the mean moves towards the new one; beyond 1 is over-relaxation, which speeds up
+        expectation-maximization where slots overlap
     nu, temperature : (B, M)
     """
 

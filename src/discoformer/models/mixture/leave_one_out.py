@@ -15,8 +15,8 @@ e_j = b k u_j^2 in the columns' own coordinates u, and what enters whole is one 
     q = 1 - g b D_1,      D' = D_1 / (f^2 q) (c' + kappa) / (c + kappa)
     log det S' = log det S + sum_j log h_j + log q + d log((c + kappa) / (c' + kappa))
 
-and a ball likewise.  What this does not see is that slots would stand elsewhere: responsibilities and
-decisions stay as they are.
+and likewise for a ball.  The formula does not account for slots that would have moved: responsibilities and
+decisions are kept.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK = 2**19  # numbers in an intermediate: what stays in cache is fastest
 
 @dataclass(frozen=True)
 class ScaleEvidence:
-    """What the scales of a fitted mixture rest on; a batch (...) leads.
+    """The sufficient statistics and shrinkage behind the scales of a fitted mixture; a batch (...) leads.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ScaleEvidence:
 
     @classmethod
     def of_likelihood(cls, count: Tensor, mass: Tensor) -> ScaleEvidence:
-        """Of a fit by maximum likelihood: nothing but its points."""
+        """For a maximum likelihood fit: no shrinkage, only the points."""
         none, all_of_it = torch.zeros_like(count), torch.ones_like(count)
         return cls(none, all_of_it, all_of_it, none, none, count, mass)
 
@@ -93,10 +93,10 @@ def leave_one_out(
 ) -> Tensor:
     """Log density (B, n) at points (B, n, d) of the mixtures (B) fitted without them, one at a time.
 
-    The points are the sample, or a part of it, in the coordinates of the mixture, with their ``weights``
-    (B, n), which sum to one over the sample.  Without ``evidence`` the mixture counts as fitted by maximum
-    likelihood to all the points.  Only the slots that hold most of a point lose it, `_HOLDERS` of them: what
-    the others have of it is too little to be missed.
+    The points are the sample, or a part of it, in the coordinates of the mixture, with their ``weights`` (B,
+    n), which sum to one over the sample.  Without ``evidence`` the mixture is taken to be a maximum
+    likelihood fit to all the points.  Only the `_HOLDERS` slots with the largest responsibilities lose a
+    point; the share of the others is negligible.
     """
     if weights is None:
         often = torch.ones_like(points[..., 0])

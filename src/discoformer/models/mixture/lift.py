@@ -6,8 +6,8 @@ Lifted fully, a Gaussian of any covariance is one inner product, and attention v
     log N(x; mu, S) = <phi(x), theta>
     sum_j r_j phi(x_j) = count, sum of points, sum of second moments
 
-The lift of a sample has a row for every feature and a column for every point: operations on it then run
-along memory.
+The lift of a sample has a row for every feature and a column for every point, so that operations run along
+memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def lift(points: Tensor) -> Tensor:
 
 
 def coefficients(matrix: Tensor) -> Tensor:
-    """What phi(x) is to be multiplied by to give h(x)' Q h(x), Q symmetric (..., d + 1, d + 1).
+    """The vector c with <phi(x), c> = h(x)' Q h(x), for symmetric Q (..., d + 1, d + 1).
 
     >>> round(float(coefficients(torch.eye(3)) @ lift(torch.tensor([[2.0, 3.0]]))))
     14
@@ -100,7 +100,7 @@ def _make_pairs(dim: int, device: torch.device) -> _Pairs:
 def weight_and_log(theta: Tensor, lifted: Tensor) -> tuple[Tensor, Tensor]:
     """w = 1 + <phi, theta> and log w, each (..., M, n), of keys (..., M, F) and lifted points (..., F, n).
 
-    In double precision log1p is slow, and what w = 1 + t loses is nu * 1e-16 of a log density.
+    In double precision log1p is slow, and computing w = 1 + t first costs only nu * 1e-16 of a log density.
     """
     t = (theta @ lifted).clamp_min_(0)
     if t.dtype == torch.float32:
@@ -110,7 +110,7 @@ def weight_and_log(theta: Tensor, lifted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def least_logit(dtype: torch.dtype) -> float:
-    """Logits this far below the largest count as zero: what underflows is slow and counts for nothing."""
+    """Logits this far below the largest count as zero: underflowing numbers are slow and add nothing."""
     return 0.75 * math.log(torch.finfo(dtype).tiny)
 
 

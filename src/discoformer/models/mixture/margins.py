@@ -1,8 +1,8 @@
 """Columns made normal by the network itself, in one dimension and with many slots.
 
-A column is sorted and, if it is long, summed up in equal groups first: in one dimension a few hundred means
-say all that the slots can tell apart, and every column costs the same however many rows there are.  Loops of
-the last layer gain nothing there.
+A column is sorted first and, if it is long, summarized in groups of equal size: in one dimension a few
+hundred means hold all the detail that the slots can resolve, and the cost no longer depends on the number of
+rows.  Loops of the last layer gain nothing here.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def fit_margins(network: UnifiedNetwork, context: Tensor, weights: Tensor | None
 
 
 def in_groups(columns: Tensor, weights: Tensor | None, groups: int) -> InMemory:
-    """Columns (B, n, 1), sorted and summed up in at most so many groups of neighbours, as a sample.
+    """Columns (B, n, 1), sorted and summarized in at most ``groups`` groups of neighbours, as a sample.
 
-    With weights it stands for so few points that no row counts for more than one: a heavy row is not a heap.
+    With weights its size is such that no row counts for more than one point: a heavy row is not a heap.
 
     >>> sample = in_groups(torch.tensor([[[3.0], [1.0], [2.0], [4.0]]]), None, 2)
     >>> sample.points.flatten().tolist(), sample.total.tolist()
@@ -56,7 +56,7 @@ def in_groups(columns: Tensor, weights: Tensor | None, groups: int) -> InMemory:
     values, order = columns.squeeze(-1).sort(-1)
     share = torch.full_like(values, 1 / size)
     group = ((torch.arange(size, device=columns.device) * groups) // size).expand(batch, size)
-    if weights is not None:  # groups of equal weight, but for rounding
+    if weights is not None:  # groups of equal weight, up to rounding
         share = weights.gather(-1, order)
         before = (share.cumsum(-1) - share) * groups
         group = (before + 1e-6).long().clamp_max(groups - 1)

@@ -1,19 +1,19 @@
-"""Fewer slots: what the network keeps apart is merged where the likelihood does not pay for two, and settled.
+"""Fewer slots: two slots are merged where the likelihood does not justify both, then refined.
 
-The network keeps more slots than clusters, because it must not lose one.  With many points the slots too many
-cost more than they gain: every parameter has its variance.  Two slots become one while that loses less log
-likelihood than their parameters are worth, 1.5 for each by default (AIC3 of Bozdogan, made for numbers of
-components):
+The network keeps more slots than there are clusters, so as not to lose one.  With many points the surplus
+slots cost more than they gain, because every parameter adds variance.  Two slots are merged as long as that
+loses less log likelihood than their parameters cost, by default 1.5 each (AIC3 of Bozdogan, a criterion for
+the number of components):
 
-1. Without a look at the sample, slots are merged to half of them, a quarter, ... one, cheapest first.  A few
-   steps of expectation-maximization and the criterion say which of these is best.
-2. From the one above it, pairs are merged whose union loses less than it saves; what it loses is asked of the
-   sample, for neighbours fill in for each other.
-3. Expectation-maximization settles what is left.  Scales keep the gate that the network chose: what it saw
-   along the axes stays there.
+1. From moments alone, slots are merged to a half, a quarter, ... one, cheapest first.  A few steps of
+   expectation-maximization and the criterion say which of these is best.
+2. Starting one level above that, pairs are merged whose union loses less than it saves.  The loss is
+   measured on the sample, because neighbouring slots make up for each other.
+3. Expectation-maximization refines the rest.  Scales keep the gate that the network chose: covariances that
+   it saw along the axes stay along them.
 
-Only likelihoods and moments decide, so equivariance is kept.  Whether to believe the mixture as it came or
-the merged one is left to the likelihood of rows that are left out (`models.mixture.unified_network`).
+Only likelihoods and moments decide, so equivariance is kept.  The unmerged and the merged mixture are then
+weighed by leave-one-out likelihood (`models.mixture.unified_network`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from discoformer.models.mixture.student import StudentMixture
 
 __all__ = ["Rule", "merge", "settle"]
 
-_DEAD = -80.0  # log weight of a slot that is not there; finite, and its exponential a float32
+_DEAD = -80.0  # log weight of an empty slot; finite, and its exponential is a float32
 _NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
@@ -54,9 +54,9 @@ class Prices(Protocol):
 
 
 class Rule(NamedTuple):
-    """The log likelihood that a parameter must gain, and points' worth of the mean scale in every slot.
+    """The log likelihood that a parameter must gain, and pseudo-points with the mean scale in every slot.
 
-    With the latter a slot of few points stays sound.
+    The latter keep slots with few points well conditioned.
     """
 
     price: float = 1.5
@@ -93,7 +93,7 @@ class _Group(NamedTuple):
         return self.map(lambda tensor: tensor[index])
 
     def padded(self, count: int) -> _Group:
-        """The same with slots that are not there, ``count`` in all."""
+        """The same padded with empty slots, ``count`` in all."""
         more = count - self.nu.shape[-1]
         extra = self.map(lambda tensor: tensor[:, :1].expand(-1, more, *tensor.shape[2:]))
         extra = extra._replace(log_weight=torch.full_like(extra.log_weight, _DEAD))
@@ -145,7 +145,7 @@ def _rest_on(sample: Sample, slots: _Group, axes: Axes | None, rule: Rule) -> St
 
 
 def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> _Group:
-    """Expectation-maximization while it gains, at most so many steps."""
+    """Expectation-maximization while it gains, for a limited number of steps."""
     before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
     climbing = torch.ones_like(before, dtype=torch.bool)
     for _ in range(steps):
@@ -167,7 +167,7 @@ def _chosen(condition: Tensor, new: _Group, old: _Group) -> _Group:
 
 
 def _look(sample: Sample, slots: _Group) -> Moments:
-    """What the slots see of the points; those that are not there see nothing."""
+    """What the slots see of the points; empty slots see nothing."""
     keys = slots.keys()
     return moments_of(sample.statistics(keys._replace(brief=True)), keys)
 
@@ -192,7 +192,7 @@ def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rul
 
 
 def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
-    """Of all slots, half of them, a quarter, ...: the one above that which the criterion likes best."""
+    """Of all slots, a half, a quarter, ...: one level above the best by the criterion."""
     levels, values = [slots], []
     for level in _halves(slots):
         level = _climb(sample, level, axes, _TRIED, rule)
@@ -210,14 +210,14 @@ def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None, rule: Ru
 
 
 def _halves(slots: _Group) -> list[_Group]:
-    """The slots merged to half of them, a quarter, ... one, without a look at the sample."""
+    """The slots merged to a half, a quarter, ... one, from moments alone."""
     costs, found = _all_union_costs(slots.map(Tensor.detach)), []
     target = slots.nu.shape[-1] // 2
     while target:
         while True:
             excess = slots.there.sum(-1, keepdim=True) - target
             mutual, partner = _mutual(costs)
-            # Of those that may merge at the same time, the cheapest, and no more than are too many.
+            # Of the pairs that may merge at the same time, the cheapest, and no more than the surplus.
             rank = torch.where(mutual, costs.amin(-1), torch.inf).argsort(dim=-1, stable=True).argsort(-1)
             rows, a = (mutual & (rank < excess)).nonzero(as_tuple=True)
             if len(rows) == 0:
@@ -334,7 +334,7 @@ def _costs_after(costs: Tensor, slots: _Group, rows: Tensor, a: Tensor, b: Tenso
 def _union_costs(first: _Group, second: _Group) -> Tensor:
     """What the union of two slots costs (...): twice the loss of mean log likelihood (Runnalls).
 
-    (w_a + w_b) log det S_ab - w_a log det S_a - w_b log det S_b, and infinite if a slot is not there.
+    (w_a + w_b) log det S_ab - w_a log det S_a - w_b log det S_b, and infinite if a slot is empty.
     """
     one, other = first.log_weight.exp(), second.log_weight.exp()
     costs = (one + other) * _log_det(_union(first, second)[1])

@@ -1,15 +1,15 @@
 """E- and M-steps in closed form over numbers, categories and gaps, from where the network begins.
 
-The network sees complete rows of numbers.  Where it stands, its slots differ from what an M-step over the
-rows it saw would give: it shrinks, merges and inflates.  These differences are what it knows, and they stay:
+The network sees complete rows of numbers.  Its slots differ from an M-step over those rows, because it
+shrinks, merges and inflates.  These differences are what it has learned, and they are kept:
 
     weight' = weight + (c' - c) / n
     mean'   = mean + (m' - m)
     scale'  = a (A(X') + rest) / (c' + kappa),    rest = scale (c + kappa) / a - A(X)
 
-c, m and X are counts, means and scatters of the rows that the network saw by its own responsibilities; c', m'
-and X' those of the E-step over all that is there, categories and gaps included; a, A and kappa as in
-`leave_one_out`.  Without categories and gaps nothing moves.
+c, m and X are the counts, means and scatters of the rows that the network saw, by its own responsibilities;
+c', m' and X' are those of the E-step over all observed values, categories included; a, A and kappa are as in
+`leave_one_out`.  Without categories and gaps nothing changes.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def e_step(
 def first_guess(rows: MixedRows) -> tuple[StudentMixture, tuple[Tensor, ...]]:
     """One normal law of the columns, standardized, and a table for every category, from all that is there.
 
-    One row more, of independent columns, keeps the covariance regular.
+    One extra row, of independent columns, keeps the covariance regular.
 
     >>> x = torch.tensor([[-1.0, -1.0], [1.0, 1.0], [2.0, torch.nan]], dtype=torch.float64)
     >>> rows = MixedRows(x, torch.empty(3, 0, dtype=torch.long), (), torch.ones(3).double())
@@ -151,7 +151,7 @@ def settle(
     periods: tuple[float, ...],
     rounds: int,
 ) -> MixedMixture:
-    """The mixture of all that is there, in so many rounds.
+    """The mixture of all observed values, after ``rounds`` rounds.
 
     Parameters
     ----------

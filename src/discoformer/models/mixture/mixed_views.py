@@ -1,9 +1,9 @@
 """A network's views of a table with categories, circles and gaps: each a mixed mixture.
 
-The network needs complete rows of numbers: gaps are filled by draws, at first from one normal law, then from
-the mixture found so far, and closed-form E- and M-steps over all that is there settle what it makes of them,
-as it comes and merged.  Every filling is one of many that could be, so what was made of each of them is kept:
-rows that are left out say how much to believe each, as everywhere.
+The network needs complete rows of numbers.  Gaps are filled by draws, at first from one normal law, then
+from the mixture found so far.  Closed-form E- and M-steps over all observed values then refine what the
+network returns, both unmerged and merged.  Each filling is one of many possible ones, so the results of all
+are kept and weighed by leave-one-out likelihood, as elsewhere.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def fit_mixed(
 
 
 def _few(points: Tensor, weights: Tensor | None, rows: int) -> Tensor:
-    """So many rows that stand for equal parts of a table, evenly in an order that their content gives."""
+    """A few rows that stand for equal parts of a table, evenly spaced in an order given by their content."""
     order = content_noise(points, 1).squeeze(-1).argsort()
     share = torch.full_like(points[:, 0], 1 / len(points)) if weights is None else weights
     middles = (torch.arange(rows, device=points.device) + 0.5).to(share) / rows

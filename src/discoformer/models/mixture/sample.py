@@ -1,7 +1,8 @@
 """What the mixture core needs of a sample: its size, two parts of it, and sums over its points.
 
-The core never sees the points themselves, so the same core digests a tensor, files larger than memory
-and arrays on a cluster.  Here is the sample in memory; it is visited in chunks, and sums do not care.
+The core never sees the points themselves, so the same core works on a tensor, on files larger than memory
+and on arrays on a cluster.  This is the sample in memory; it is visited in chunks, which does not change
+sums.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _KEEP = 128 * 2**20  # bytes of lifted points that are kept from one pass to the
 
 
 def too_many(size: int, rows: int) -> bool:
-    """Whether so many points are more than all need to see: ``rows`` of them decide, and all settle it.
+    """Whether a sample is so large that ``rows`` of its points decide, and the rest only refine the result.
 
     >>> too_many(40_000, 8192), too_many(20_000, 8192)
     (True, False)
@@ -51,7 +52,7 @@ class Sample(Protocol):
         ...
 
     def few(self, rows: int) -> InMemory | Self:
-        """Itself, or of `too_many` points so many rows, evenly spaced in the order of their radius."""
+        """Itself, or for `too_many` points ``rows`` of them, evenly spaced in the order of their radius."""
         ...
 
     def pool(self) -> Tensor:

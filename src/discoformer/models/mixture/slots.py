@@ -53,7 +53,7 @@ class Slots(NamedTuple):
     natural : of N(mean, scale); this and what follows `make_slots` fills in
     peak : (..., M), log density at the mean
     keys : for the points to attend to
-    brief : whether points tell no more than weights, means and scales need
+    brief : whether only the statistics for weights, means and scales are collected
     """
 
     log_weight: Tensor

@@ -81,8 +81,8 @@ def _attend(
 class _Attend(torch.autograd.Function):
     """The pass, with its derivative by hand.
 
-    Written out because it is all the time there is: a dozen in-place sweeps over (B, M, n) instead of
-    the forty that autograd keeps.  In the notation of the code, per point j and slot m,
+    Written by hand because nearly all the time is spent here: a dozen in-place sweeps over (B, M, n) instead
+    of the forty that autograd would make.  In the notation of the code, per point j and slot m,
 
         w = 1 + <phi, theta>,  g = log w,  z = offset - power g,  r = softmax_m z,
         L = logsumexp_m z,  E = L - sum_m r z, the entropy,

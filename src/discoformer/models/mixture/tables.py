@@ -1,9 +1,9 @@
 """Tables of probabilities of categories, one per slot, shrunk towards the table of all rows.
 
 A slot that holds c rows, c_l of them of level l, has p_l = (c_l + a q_l) / (c + a): q is the table of all
-rows and a a number of pseudo-rows.  How many is what the slots themselves say: the a under which their counts
-are likeliest, as draws from Dirichlet laws around q.  The table of all rows has one more row, spread evenly
-over the levels: a level that was never seen is rare, not impossible.
+rows and a is a number of pseudo-rows.  The slots themselves choose it: the a under which their counts are
+most likely as draws from Dirichlet laws around q.  The table of all rows has one extra row, spread evenly
+over the levels, so that a level that was never seen is rare, not impossible.
 """
 
 from __future__ import annotations

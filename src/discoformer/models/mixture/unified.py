@@ -1,16 +1,16 @@
-"""The unified mixture core: one network for samples whose axes mean something and for those whose do not.
+"""The unified mixture core: one network for samples with and without meaningful axes.
 
 What slots compute (weights, means, covariances, responsibilities) does not depend on coordinates.  Three
 things do: where landmarks are sought, the shape of the first slots, and what covariances shrink to.  So this
-core works in whitened coordinates z and is handed the data's own axes beside them, u = z K: half of the
-landmarks are farthest in z and half in u, first slots are balls in the view they come from, and covariances
-shrink to balls and to what lies along the axes in both.  Whether axes matter it finds out in context.
+core works in whitened coordinates z and is also given the data's own axes, u = z K.  Half of the landmarks
+are farthest in z and half in u, the first slots are balls in the view they come from, and covariances shrink
+towards balls and towards diagonals in both.  The network finds out in context whether the axes matter.
 
-Without axes (``axes=None``) nothing but rotation-invariant scalars and equivariant moments are left, and the
-core in a whitening frame is exactly affine equivariant, with the same weights.
+Without axes (``axes=None``) only rotation-invariant scalars and equivariant moments remain, and the core in a
+whitening frame is exactly affine equivariant, with the same weights.
 
-The last layer is looped, and decides anew each time from what it sees.  Of very many points a part decides,
-and all of them settle it.
+The last layer is looped, and decides anew each time.  In very large samples a part of the points decides, and
+passes over all of them refine the result.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _COMPANY = 3  # points, itself included, that a landmark of a robust start stand
 class UnifiedConfig:
     """Size of a unified mixture core.
 
-    ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  Of very many
-    rows ``deciding`` decide, and all settle it.  Slots are merged unless each of their parameters gains
-    ``merge_price`` of log likelihood; merged ones have ``merge_pseudo`` points' worth of their mean scale.
-    Margins have at most ``margin_slots`` slots and are read off ``margin_groups`` groups of neighbours.
-    Tables with categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and categories are seen as
-    ``category_columns`` columns.
+    ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  In very large
+    samples ``deciding`` rows decide, and all refine the result.  Slots are merged unless each of their
+    parameters gains ``merge_price`` of log likelihood; merged ones have ``merge_pseudo`` points' worth of
+    their mean scale.  Margins have at most ``margin_slots`` slots and are read off ``margin_groups`` groups
+    of neighbours.  Tables with categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and
+    categories are seen as ``category_columns`` columns.
     """
 
     layers: int = 6

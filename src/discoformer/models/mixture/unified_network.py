@@ -1,4 +1,4 @@
-"""The unified core as a method: whitened, with the axes of the standardized columns beside."""
+"""The unified core as a method: in whitened coordinates, with the axes of the standardized columns."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class UnifiedNetwork(Network, StreamingMethod):
         return frame, Axes.between(frame, FRAMES["standardize"].fit(context, weights)) if count else None
 
     def digest(self, points: Tensor, weights: Tensor | None, axes: Axes | None = None) -> Blend:
-        """What is to be believed of normalized points (..., n, d), with the axes that count."""
+        """The density of normalized points (..., n, d): unmerged and merged mixture blended."""
         return self.believe(self.see(points, weights, axes))[0]
 
     def see(self, points: Tensor, weights: Tensor | None, axes: Axes | None) -> Seen:
@@ -87,9 +87,9 @@ class UnifiedNetwork(Network, StreamingMethod):
         return Seen(sample, few, axes, mixture, mixture.left_out(few.points, few.weights), batch)
 
     def believe(self, seen: Seen) -> tuple[Blend, Tensor]:
-        """The mixture as it came, and merged, weighed by rows that are left out; and these rows without them.
+        """The blend of the unmerged and the merged mixture by leave-one-out likelihood, and that likelihood.
 
-        The latter are log densities (..., n) of the rows that decide, inside.
+        The latter are log densities (..., n) of the deciding rows, each left out, in the frame.
         """
         rule = Rule.of(self.core.config)
         merged = merge(seen.few, seen.mixture, seen.axes, rule)

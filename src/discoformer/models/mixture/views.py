@@ -1,10 +1,10 @@
 """Two views of a sample: as it is, and with its margins made normal, weighed by leave-one-out likelihood.
 
-Real columns are skewed, heaped and rounded; the network itself, in one dimension and with many slots, makes
-each of them normal (`models.mixture.margins`), and the same network then sees the dependence alone.  Where
-clusters are clear or rows are few the sample is better left as it is.  Which view is right tells the
-likelihood of every row under the fits without it, in closed form: the density is the mixture of both views,
-each with the chance that it is the better one.
+Real columns are skewed, heaped and rounded.  The network itself, in one dimension and with many slots, makes
+each of them normal (`models.mixture.margins`), and the same network then sees only the dependence.  Where
+clusters are clear or rows are few, the sample is better left alone.  Leave-one-out likelihood, in closed
+form, tells which view is right: the density is a mixture of both views, each weighted by the chance that it
+is the better one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much to believe each of several fits, by the likelihood of rows that were left out."""
+"""Weights of several fits, by leave-one-out likelihood."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def without_silent(found: Blend) -> Blend:
 def chances(left_out: Tensor, weights: Tensor | None) -> Tensor:
     """The chances (..., 2) of two densities to be the better one, by left-out log densities (..., 2, n).
 
-    They are Phi(mean / standard error) of the gain of one over the other.  Weights that maximize the
-    likelihood would share where two densities are about as likely, although the rougher one has a far worse
-    score.  This follows the same evidence to a decision, smoothly.
+    They are Phi(mean / standard error) of the gain of one over the other.  Weights of largest likelihood
+    would be shared between two densities that are about equally likely, although the rougher one has a far
+    worse score.  These weights follow the same evidence, but come to a decision, smoothly.
 
     >>> gain = torch.tensor([1.0, 1.2, 0.8, -0.5], dtype=torch.float64)
     >>> chances(torch.stack([gain, 0 * gain]), None).round(decimals=3).tolist()
@@ -56,7 +56,7 @@ def log_weights(chance: Tensor, heard: Tensor) -> Tensor:
 def leave_one_out_weights(left_out: Tensor, weights: Tensor | None, rounds: int = 100) -> Tensor:
     """Weights (..., K) that maximize the mean of log sum_k w_k exp(left_out (..., n, K)).
 
-    No folds, no cuts: one row changes them by about 1/n.
+    There are no folds and no thresholds: one row changes the weights by about 1/n.
 
     >>> left_out = torch.tensor([[0.0, -9.0], [0.0, -9.0], [-9.0, 0.0]], dtype=torch.float64)
     >>> leave_one_out_weights(left_out, None).round(decimals=2).tolist()
