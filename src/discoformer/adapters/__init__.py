@@ -1,4 +1,4 @@
-"""Fitted densities in the hands of other libraries; each adapter needs its library only when it is called."""
+"""Fitted densities for other libraries; each adapter needs its library only when it is called."""
 
 from discoformer.adapters.chains import Chains, read_chains
 from discoformer.adapters.getdist import to_getdist

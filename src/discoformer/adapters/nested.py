@@ -1,7 +1,7 @@
 """A fitted density as the prior transform of a nested sampler: the unit cube to its points.
 
-Columns one after the other, each by the quantile of its law given those before (Rosenblatt 1952): uniform
-numbers in give draws of the density.
+Columns follow one after the other, each by its conditional quantile given those before (Rosenblatt 1952), so
+that uniform numbers become draws from the density.
 """
 
 from __future__ import annotations

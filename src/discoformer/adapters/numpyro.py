@@ -1,7 +1,7 @@
 """A fitted density as a distribution of NumPyro: one posterior is the prior of the next model.
 
 JAX calls back into torch for the log density and for its exact gradient, the score.  That works under
-``jit``, ``vmap`` and ``grad``, and so with NUTS; second derivatives are not there.
+``jit``, ``vmap`` and ``grad``, and so with NUTS; there are no second derivatives.
 """
 
 from __future__ import annotations

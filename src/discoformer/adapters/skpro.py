@@ -1,4 +1,4 @@
-"""Regression in skpro's manner: the law of a column given the others, from one joint density."""
+"""Regression for skpro: the law of a column given the others, from one joint density."""
 
 from __future__ import annotations
 

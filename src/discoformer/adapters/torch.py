@@ -18,8 +18,8 @@ __all__ = ["TorchDensity", "to_torch"]
 class TorchDensity(Distribution):
     """A density of d columns: the event has shape (d,).
 
-    `log_prob` has gradients by the points.  `rsample` is not there: the component that a point comes from is
-    a choice, which has no derivative.
+    `log_prob` has gradients with respect to the points.  There is no `rsample`: the component that a point
+    comes from is a discrete choice, which has no derivative.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A field read at all rows of a source: chunk by chunk, or lazily on a dask array."""
+"""A field evaluated at all rows of a source: chunk by chunk, or lazily on a dask array."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def estimate_remote(
 
     Parameters
     ----------
-    field : what is asked
+    field : what to evaluate
     data : where the rows are
-    names : of the columns, by which a table on disk is read
-    score : whether the scores are to be kept
+    names : of the columns to read from a table on disk
+    score : whether to keep the scores
     show : whether to show the progress
     """
     if is_dask(data):
@@ -58,7 +58,8 @@ def estimate_source(
 ) -> Estimate[NDArray[np.float64]]:
     """Log density (n,) and, if asked for, score (n, d) at the rows of a source; the score is empty otherwise.
 
-    One pass is made before, so that a missing or infinite value is refused with its row and column.
+    A first pass checks the numbers, so that the error for a missing or infinite value names its row and
+    column.
     """
     rows = look(source).rows
     log_densities = np.empty(rows)

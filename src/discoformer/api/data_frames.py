@@ -1,4 +1,4 @@
-"""Frames and the numbers a density is of: which columns, by which schema, and back to the same types."""
+"""Data frames as numbers and back: which columns a density covers, by which schema, in which types."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """What a frame is to a density, and what the density's numbers are in the frame.
+    """The columns of a data frame that a density covers, and the conversion to numbers and back.
 
     Attributes
     ----------
@@ -96,13 +96,13 @@ class FrameColumns:
 
 
 def read_frame(data: Any, types: Any, *, plain: bool) -> tuple[FrameColumns, NDArray[np.float64]] | None:
-    """What a frame is to a density, and its numbers (n, D); None for data that is no frame.
+    """The columns of a frame and its numbers (n, D); None for data that is not a frame.
 
     Parameters
     ----------
     data : whatever the estimator was given
     types : as for `discoformer.columns.schema.infer_schema`
-    plain : whether the density is of numbers alone
+    plain : whether the density covers numbers only
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [1.25, 2.5, None], "b": ["x", "y", "y"]})

@@ -1,4 +1,4 @@
-"""`DensityDetector`: which rows are odd, in scikit-learn's manner, from the same fit that tells why."""
+"""`DensityDetector`: a scikit-learn outlier detector whose fit also explains why a row is odd."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ _PASSES = 3  # fits without the oddest rows, at most; most often the second find
 class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
     """Finds odd rows: a `DiScoFormer` that judges each row by the fit without it.
 
-    Every verb of `DiScoFormer` works, too: `explain` says which columns make a row odd, `level` and
-    `p_value` how odd it is.
+    All methods of `DiScoFormer` work as well: `explain` says which columns make a row odd, `level` and
+    `p_value` say how odd it is.
 
     **Contamination.** A handful of errors that lie together look like a small cluster, and a mixture would
-    keep a component for it.  So the rows that are oddest, as many as the contamination says, are left out of
-    a second fit, by which all are judged anew, until the same rows are odd again.  What singles out a tight
-    cluster is the view of the sample as one cloud (`discoformer.detection.typicality`).
+    keep a component for it.  So the oddest rows, in the share given by the contamination, are left out of a
+    second fit, and all rows are judged again, until the same rows come out odd.  A tight cluster is singled
+    out by the view of the sample as one cloud (`discoformer.detection.typicality`).
 
     Parameters
     ----------
     contamination : float from 0 to 0.5, default=0.1
-        The share of odd rows to be expected.  It sets the threshold, and how many rows are left out of the
-        fit; with 0 the sample counts as clean, none is, and what is odder than all its rows is odd.
+        The expected share of odd rows.  It sets the threshold, and how many rows are left out of the fit.
+        With 0 the sample counts as clean: no row is left out, and a new row is odd if it is odder than all
+        of them.
     model, bounds, axes, verbose : as for `DiScoFormer`
 
     Attributes
@@ -47,7 +48,7 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
     offset_ : float
         The threshold: `decision_function` is `score_samples` less this.
     kept_ : (n,) of bool
-        Rows that the fit rests on.
+        Rows that the final fit used.
     sample_scores_ : (n,)
         `score_samples` of the sample.
 

@@ -67,19 +67,19 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         A name of ``discoformer models`` or of `discoformer.methods.METHODS` ("kde-loo", "gmm-full", ...), a
         path to weights, or any method such as ``KDE("loo")``.
     types : mapping or str, optional
-        What columns of a frame are where the rules of `discoformer.columns.schema` are not to decide, as in
-        ``{"age": "count"}``; ``"continuous"`` takes all numbers as they are, without masses and bounds.
-        For arrays, whose columns are continuous, a mapping from column numbers.
+        Kinds of columns of a frame, where the rules of `discoformer.columns.schema` should not decide, as in
+        ``{"age": "count"}``; ``"continuous"`` takes all numbers at face value, without masses and bounds.
+        For arrays, whose columns are continuous by default, a mapping from column numbers.
     bounds : optional
         Where columns cannot go: one pair (low, high) for all columns, a list with a pair or None per
         column, or a mapping from column names or numbers to pairs.  None in a pair leaves that side open.
-        See `discoformer.columns.bounds`: no mass is put outside, the log density there is -inf.  Of frames,
-        bounds that the values leave no doubt about (shares, amounts) are taken; `schema_` shows them.
+        See `discoformer.columns.bounds`: no mass is put outside, the log density there is -inf.  In frames,
+        obvious bounds (of shares and amounts) are found from the values; `schema_` shows them.
     axes : bool, default=True
-        Whether the columns' own axes may count: skewed or heaped columns, clusters along the axes.  Without,
-        answers follow every affine map of the data exactly, rotations included.
+        Whether the columns' own axes may matter: skewed or heaped columns, clusters along the axes.  Without
+        axes, answers follow every affine map of the data exactly, rotations included.
     verbose : bool, default=False
-        Show the progress of every pass over data that is streamed.
+        Show the progress of every pass over streamed data.
 
     Attributes
     ----------
@@ -124,19 +124,19 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Digest a sample.
+        """Fit to a sample.
 
         Parameters
         ----------
         X : (n, d), at least two rows, NaN for gaps; or a path to a table without gaps
         y : ignored
         sample_weight : (n,), optional
-            How much each row counts, in any unit.  A row without weight is not there.
+            How much each row counts, in any unit.  A row of weight zero does not count at all.
 
         Returns
         -------
         self
-            A fit that fails leaves the estimator as it was before.
+            A fit that fails leaves the estimator unchanged.
         """
         before = dict(self.__dict__)
         try:
@@ -247,7 +247,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     def impute(self, X: Any, draws: int | None = None, random_state: Any = None) -> Any:
         """X (m, d) with its gaps filled by what is expected given the rest of each row, in its own kind.
 
-        With ``draws`` a list of so many tables in which they are drawn, for multiple imputation.
+        With ``draws``, a list of that many tables with random draws in the gaps, for multiple imputation.
         """
         check_is_fitted(self)
         return frames.fill_gaps(self, X, draws, random_state)
@@ -325,7 +325,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         return result
 
     def _score(self, X: Any) -> Any:
-        """Score at X, also of a field that knows nothing else."""
+        """Score at X; the field need not know its log density."""
         check_is_fitted(self)
         if isinstance(self.field_, PointDensity):
             return self._answer(X).score
@@ -367,7 +367,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _keep(self, fitted: Fitted, holder: type, sample: Tensor | None = None, weights: Any = None) -> None:
-        """What a fit leaves behind: numbers, and what the answers are to be held in."""
+        """Store the result of a fit: numbers, and the type of data to answer in."""
         self.field_, self._bounds, self._kinds = fitted.field, fitted.bounds, fitted.kinds
         self._holder = holder
         carried = fitted.field.support

@@ -1,14 +1,14 @@
 """The evidence of a model from samples of its posterior, and Bayes factors of nested models.
 
-For a normalized density phi inside of the posterior's mass and the unnormalized posterior p = L pi = Z f,
+For a normalized density phi within the posterior's mass and the unnormalized posterior p = L pi = Z f,
 
     1 / Z = E_f [phi / p],        Z = E_phi [p h] / E_f [phi h] for any function h.
 
-The first, the harmonic mean made safe by a density that is learned (McEwen and others 2021), needs nothing
-but the values of p at the samples.  phi is fitted to one half of them, cut to where it is densest, and
-averaged over the other half; then the halves change roles.  It fails where phi has mass that the posterior
-has not, and its error does not tell: in many columns, or along thin curves, give the posterior as a function.
-Then draws of phi are asked, too, and both means are bridged by the best h (Meng and Wong 1996), whose terms
+The first, a harmonic mean made safe by a learned density (McEwen and others 2021), needs only the values of
+p at the samples.  phi is fitted to one half of them, cut to where it is densest, and averaged over the other
+half; then the halves change roles.  It fails where phi has mass and the posterior has none, and its error
+bar does not show that.  In many columns, or along thin curves, give the posterior as a function.  Then p is
+also evaluated at draws of phi, and both means are bridged by the best h (Meng and Wong 1996), whose terms
 are bounded.
 """
 

@@ -1,4 +1,4 @@
-"""From what a user gives to a fitted field: the one way in for estimator, functions and commands."""
+"""From user input to a fitted field: the one entrance for the estimator, functions and commands."""
 
 from __future__ import annotations
 

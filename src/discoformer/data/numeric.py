@@ -110,7 +110,7 @@ def _refuse_unknown(raw: RawTable, names: Sequence[str]) -> None:
 
 
 def _complaint(column: ColumnSchema, cells: pd.Series[Any]) -> str:
-    """What is wrong with a column that is to be used."""
+    """What is wrong with a column that should be used."""
     name = show_cell(column.name)
     if column.use == "refused":
         return f"column {name} {column.reason}"

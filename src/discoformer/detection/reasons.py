@@ -64,7 +64,7 @@ class Reasons:
         return len(self.values)
 
     def describe(self, row: int, most: int = 3) -> list[str]:
-        """Lines about the row in words: its oddest columns, and a pair if that says more than they do."""
+        """The row in words: its oddest columns, and a pair of columns if that says more."""
         lines = [
             f"{self.columns[j]} = {self.values[row, j]:.4g}: {self.expected[row, j]:.4g} expected, "
             f"{self.share:.0%} in {self.low[row, j]:.4g} to {self.high[row, j]:.4g} "
@@ -192,7 +192,7 @@ def _others(sample: Tensor, rows: Tensor) -> Tensor:
 
 
 def _spaced(sample: Tensor, most: int) -> Tensor:
-    """At most so many rows of a sample, evenly spaced in its order."""
+    """At most ``most`` rows of a sample, evenly spaced in its order."""
     if len(sample) <= most:
         return sample
     return sample[torch.linspace(0, len(sample) - 1, most).long()]

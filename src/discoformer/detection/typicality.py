@@ -1,14 +1,15 @@
-"""How typical a row is: its log density in several views, in each by the spread usual there, and the least.
+"""How typical a row is: the smallest of its standardized log densities in several views.
 
-A density with clusters and heaps explains fine detail, and a tight little cluster of errors with it.  The
-sample seen as one cloud explains nothing but its bulk.  A row is as odd as the view in which it is oddest:
+A density with clusters and heaps explains fine detail, including a tight little cluster of errors.  The
+sample seen as one cloud explains only its bulk.  A row is as odd as it is in the view where it looks oddest:
 
     typicality(x) = min_k (log f_k(x) - mean_k) / std_k
 
 over the parts of a blend (the sample as it is, its margins made normal) and the cloud; mean and standard
-deviation are those of the rows of the sample, each judged by the fit without it, so that views of different
-sharpness compare.  The cloud is the normal law with the covariance halfway between that of the columns and
-that of independent ones: odd combinations count, but no direction is so narrow that it alone decides.
+deviation are over the rows of the sample, each judged by the fit without it, so that views of different
+sharpness are comparable.  The cloud is the normal law with the covariance halfway between that of the
+columns and that of independent ones: odd combinations count, but no direction is so narrow that it alone
+decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Score oracles: what tells the particles their score at every step.
+"""Score oracles: what gives the particles their score at every step.
 
 Any `Method` is one, fitted anew to the particles of every step.  An oracle of another kind is a small
 object, or a plain function of points and time; one with a memory of its own (a network that goes on

@@ -1,11 +1,11 @@
-"""Langevin sampling: points drift along the score and are shaken.
+"""Langevin sampling: points drift along the score, with noise added.
 
     x <- x + h M s(x) + sqrt(2 h) M^(1/2) noise
 
-A preconditioner M, the covariance of the points by default, makes the step fit all directions at once.  With
-a log density the move is a proposal that is accepted or refused (MALA): then the stationary law is exact for
-any step, and the step is tuned to the acceptance that is best (Roberts and Rosenthal 1998).  `annealed`
-begins with a tempered score and cools it, so that points find modes that are far apart.
+A preconditioner M, by default the covariance of the points, makes one step size suit all directions.  With a
+log density the move is a proposal that is accepted or rejected (MALA): then the stationary law is exact for
+any step, and the step is tuned to the optimal acceptance rate (Roberts and Rosenthal 1998).  `annealed`
+starts with a tempered score and cools it, so that points find modes that are far apart.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def langevin(
     start : (n, d); their covariance sets the scale of the steps in every direction
     steps : how many; each asks for n scores
     step_size : h; by default d^(-1/3), tuned in the first half of the steps; a twentieth of that where moves
-        cannot be refused, which leaves a bias of the order of h
-    adjusted : whether moves are accepted or refused; by default if the field knows a log density
+        cannot be rejected, which leaves a bias of the order of h
+    adjusted : whether moves are accepted or rejected; by default if the field knows a log density
     generator : of the noise
 
     Examples
@@ -150,7 +150,7 @@ def _adjusted(
     tune: bool,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """Moves that are accepted or refused; the step size follows the acceptance while it is tuned."""
+    """Moves that are accepted or rejected; while it is tuned, the step size follows the acceptance rate."""
     log_density, score = density._estimate(points)
     inverse = torch.linalg.inv(root)
     for step in range(steps):

@@ -1,12 +1,12 @@
-"""Stein's method: particles that flow to a law by its score, and how far points are from a law.
+"""Stein's method: particles that flow towards a law by its score, and the distance of points from a law.
 
 With a kernel k and the score s of the law f,
 
     phi(x)  = mean_j [k(x_j, x) s(x_j) + grad_{x_j} k(x_j, x)]               (SVGD; Liu and Wang 2016)
     KSD^2   = mean_ij [s_i'k s_j + s_i' grad_j k + s_j' grad_i k + tr grad_i grad_j k]
 
-The second is zero if and only if the points are of the law, for the inverse multiquadric kernel
-k = (1 + |x - y|^2 / h^2)^(-1/2) (Gorham and Mackey 2017).
+The second vanishes in the limit if and only if the points come from the law, for the inverse multiquadric
+kernel k = (1 + |x - y|^2 / h^2)^(-1/2) (Gorham and Mackey 2017).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def svgd(
 def kernel_stein_discrepancy(
     points: Any, score: Field | Score, *, weights: Any = None, bandwidth: float | None = None
 ) -> float:
-    """How far points (n, d) are from the law with this score: zero in the limit if they are of it.
+    """How far points (n, d) are from the law with this score; zero in the limit if they come from it.
 
     Parameters
     ----------
