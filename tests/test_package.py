@@ -1,5 +1,6 @@
 """What a user installs: the wheel is complete and importing it is light."""
 
+import ast
 import os
 import re
 import resource
@@ -106,6 +107,7 @@ def test_tests_mirror_the_tree() -> None:
         Path("models/test_model_card.py"),
         Path("views/page/test_engine.py"),  # of the page's JavaScript
         Path("views/page/test_page.py"),  # and of the page in a browser
+        Path("views/page/test_mixed_page.py"),  # the same for messy tables
         Path("views/page/test_words.py"),
     }
     files = {path.relative_to(tests) for path in tests.glob("*/**/test_*.py")} - whole
@@ -113,3 +115,14 @@ def test_tests_mirror_the_tree() -> None:
         file for file in files if not (package / file.parent / file.name.removeprefix("test_")).exists()
     ]
     assert not strays
+
+
+def test_no_class_name_is_taken_twice() -> None:
+    """Neither in two modules nor, but for an underscore, as a public and a private one."""
+    places: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src" / "discoformer").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.lstrip("_"), []).append(f"{path}:{node.lineno}")
+    assert len(places) > 100
+    assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -14,16 +14,16 @@ from discoformer.columns.schema_column import ColumnSchema
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.views.page.dependence import pair_information
 from discoformer.views.page.folds import MOST, hold_out
-from discoformer.views.page.kinds import ColumnKind, column_kind
+from discoformer.views.page.kinds import DescribedColumn, describe_column
 from discoformer.views.page.unusual import find_unusual, surprises
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=400)
 
 
-def kind_of(values: NDArray[np.generic]) -> ColumnKind:
+def kind_of(values: NDArray[np.generic]) -> DescribedColumn:
     """As of an array: nothing is known but the values."""
-    return column_kind(np.asarray(values, dtype=np.float64), ColumnSchema("a", "continuous", ""))
+    return describe_column(np.asarray(values, dtype=np.float64), ColumnSchema("a", "continuous", ""))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_kinds_of_columns(values: NDArray[np.float64], kind: str, remark: str | 
 def test_what_the_schema_says_counts() -> None:
     """Also against the values: the user may have said so."""
     known = ColumnSchema("day", "date", "dates", unit="days since 1970-01-01", resolution="D")
-    found = column_kind(np.arange(30.0), known)
+    found = describe_column(np.arange(30.0), known)
     assert (found.schema, found.date) == (known, "D")
 
 

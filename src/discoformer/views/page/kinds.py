@@ -18,7 +18,7 @@ from discoformer.columns.schema_dates import DAYS
 from discoformer.columns.schema_rules import describe_numbers
 from discoformer.data.files import FEW_VALUES
 
-__all__ = ["ColumnKind", "column_kind", "date_text"]
+__all__ = ["DescribedColumn", "describe_column", "date_text"]
 
 _HEAP = 0.1  # a single value that this share of the rows has is a heap
 _LONE = 0.005  # values on the wrong side of zero are named if they are at most this share
@@ -26,7 +26,7 @@ _TAIL = 10.0  # how far the largest value is, in widths of the middle half, for 
 
 
 @dataclass(frozen=True)
-class ColumnKind:
+class DescribedColumn:
     """One column in words.
 
     Attributes
@@ -55,7 +55,7 @@ class ColumnKind:
         return self.schema.resolution if self.schema.unit == DAYS else ""
 
 
-def column_kind(values: NDArray[np.float64], known: ColumnSchema) -> ColumnKind:
+def describe_column(values: NDArray[np.float64], known: ColumnSchema) -> DescribedColumn:
     """Describe the values (n,) of a column.
 
     Parameters
@@ -63,7 +63,7 @@ def column_kind(values: NDArray[np.float64], known: ColumnSchema) -> ColumnKind:
     values : (n,), NaN where one is missing; codes of a category
     known : what the schema says of it; one without a reason leaves it to the values
 
-    >>> kind = column_kind(np.arange(60.0) % 3, ColumnSchema("a", "continuous", ""))
+    >>> kind = describe_column(np.arange(60.0) % 3, ColumnSchema("a", "continuous", ""))
     >>> kind.schema.kind, kind.remarks
     ('count', ['whole numbers from 0', 'only 0, 1, 2'])
     """
@@ -71,7 +71,7 @@ def column_kind(values: NDArray[np.float64], known: ColumnSchema) -> ColumnKind:
     gaps = len(values) - len(there)
     missing = f"{_share(gaps / len(values))} missing" if gaps else ""
     if not len(there) or known.use == "code":
-        return ColumnKind(known, [text for text in (known.reason, missing) if text], gaps=gaps)
+        return DescribedColumn(known, [text for text in (known.reason, missing) if text], gaps=gaps)
     distinct, counts = np.unique(there, return_counts=True)
     if not known.reason:
         constant = replace(known, kind="constant", reason=f"always {distinct[0]:.6g}")
@@ -85,7 +85,7 @@ def column_kind(values: NDArray[np.float64], known: ColumnSchema) -> ColumnKind:
         extra.append(f"only {', '.join(f'{value:.6g}' for value in distinct)}")
     elif share >= _HEAP and counts[top] > 2 and known.kind not in ("atoms", "boolean", "constant"):
         extra.append(f"{share:.0%} are exactly {distinct[top]:.6g}")
-    return ColumnKind(known, [text for text in (known.reason, *extra) if text], few, lone, gaps)
+    return DescribedColumn(known, [text for text in (known.reason, *extra) if text], few, lone, gaps)
 
 
 def date_text(days: float, resolution: str) -> str:

@@ -15,7 +15,7 @@ from discoformer.core.fields import Density, PointDensity
 from discoformer.data.files import Table
 from discoformer.views.grids import column_grid
 from discoformer.views.page.dependence import Pair, pair_information
-from discoformer.views.page.kinds import ColumnKind
+from discoformer.views.page.kinds import DescribedColumn
 from discoformer.views.page.numbers import density_numbers, pack
 from discoformer.views.page.summary import ColumnSummary, TableSummary, describe_columns
 from discoformer.views.page.unusual import Expected, Likely, UnusualRow, density_levels
@@ -162,11 +162,11 @@ def _range(column: ColumnSummary, there: NDArray[np.float64], bound: Bound) -> t
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def _bins(x: NDArray[np.float64], low: float, high: float, kind: ColumnKind) -> NDArray[np.float64]:
+def _bins(x: NDArray[np.float64], low: float, high: float, kind: DescribedColumn) -> NDArray[np.float64]:
     """Edges of the bars of a column; around the places of a grid and around few values, never at them.
 
     >>> from discoformer.columns.schema_column import ColumnSchema
-    >>> counts = ColumnKind(ColumnSchema("a", "count", "whole numbers", step=1.0), [])
+    >>> counts = DescribedColumn(ColumnSchema("a", "count", "whole numbers", step=1.0), [])
     >>> _bins(np.array([1.0, 2.0, 2.0, 4.0]), 0.2, 4.1, counts).tolist()
     [0.5, 1.5, 2.5, 3.5, 4.5]
     """

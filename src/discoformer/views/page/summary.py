@@ -21,7 +21,7 @@ from discoformer.methods import resolve
 from discoformer.views.page.calibration import Calibration, calibrate
 from discoformer.views.page.dependence import Pair, pair_information
 from discoformer.views.page.folds import FEWEST, FOLDS, Folds, hold_out
-from discoformer.views.page.kinds import ColumnKind, column_kind
+from discoformer.views.page.kinds import DescribedColumn, describe_column
 from discoformer.views.page.unusual import Unusual, find_unusual
 
 __all__ = [
@@ -62,7 +62,7 @@ class ColumnSummary:
     mean: float
     sd: float
     distinct: int
-    kind: ColumnKind
+    kind: DescribedColumn
     fitted: bool
 
 
@@ -191,7 +191,7 @@ def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnSummary
 
 def _column(x: NDArray[np.float64], known: ColumnSchema, fitted: bool) -> ColumnSummary:
     there = x[~np.isnan(x)]
-    name, kind, distinct = str(known.name), column_kind(x, known), len(np.unique(there))
+    name, kind, distinct = str(known.name), describe_column(x, known), len(np.unique(there))
     if kind.labels or not len(there):
         return ColumnSummary(name, *(math.nan,) * 7, distinct, kind, fitted)
     least, first, median, third, largest = np.quantile(there, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
