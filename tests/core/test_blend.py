@@ -1,5 +1,7 @@
 """A mixture of densities obeys what its parts obey."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -65,3 +67,10 @@ def test_a_part_without_weight_is_not_asked() -> None:
     torch.testing.assert_close(mapped, part.log_density(at))
     torch.testing.assert_close(both.left_out(at), part.left_out(at))
     assert float(both.sample(500, torch.Generator().manual_seed(0)).max()) < 40
+
+
+def test_what_is_unseen_is_taken_off_where_rows_are_left_out() -> None:
+    x = torch.randn(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    plain = Blend((KDE(0.3).fit(x), KDE(0.6).fit(x)), torch.tensor([0.5, 0.5]).double().log())
+    seen, left_out = plain.log_density(x), plain.left_out(x)
+    torch.testing.assert_close(replace(plain, unseen=0.5).left_out(x), left_out - 0.5 * (seen - left_out))

@@ -32,6 +32,7 @@ from discoformer.data.containers import (
     wrap_column,
     wrap_columns,
 )
+from discoformer.detection.copies import left_out_with_copies
 from discoformer.functionals.bootstrap import WithSpread
 from discoformer.methods import takes_kinds
 from discoformer.scale.opening import is_remote, open_source
@@ -90,8 +91,9 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
     feature_names_in_ : (d,), only if fitted on a frame with names
     loo_log_density_ : (n,)
-        Log density of every row of the sample under the fit without that row, so that no row vouches for
-        itself.  Found when it is asked for; for samples in memory.
+        Log density of every row of the sample under the fit without that row and its copies
+        (`discoformer.detection.copies`), so that no row vouches for itself.  Found when it is asked for; for
+        samples in memory.
     support_ : (d,) of bool
         Columns that carry a density.  Identifiers and texts, constant columns and linear combinations of
         the columns before them are left out with a `SupportWarning`: the log density is that of the others.
@@ -232,15 +234,14 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def loo_log_density_(self) -> NDArray[np.float64]:
-        """Log density (n,) of every row of the sample under the fit without that row."""
+        """Log density (n,) of every row of the sample under the fit without that row and its copies."""
         check_is_fitted(self)
         if self._sample is None:
             raise AttributeError("loo_log_density_ needs the sample in memory: fit to an array or a frame")
         if not hasattr(self, "_left_out"):
             rows = torch.from_numpy(self._sample)
             weights = None if self._weights is None else check_weights(self._weights, rows)
-            with torch.no_grad():
-                found = as_density(self.field_).left_out(rows, weights)
+            found = left_out_with_copies(as_density(self.field_), rows, weights)
             self._left_out: NDArray[np.float64] = found.cpu().numpy()
         return self._left_out
 

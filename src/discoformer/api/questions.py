@@ -179,12 +179,12 @@ class Questions:
             region = {self._positions(column)[0]: ends for column, ends in region.items()}
         return probability(self._density(), region)
 
-    def entropy(self, *, split: Split = "balanced") -> Functional:
+    def entropy(self, *, split: Split | None = None) -> Functional:
         """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
 
         Parameters
         ----------
-        split : "balanced", "folds" or "none"
+        split : "loo", "balanced", "folds" or "none", optional
             How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  Of more
             than 32,768 streamed rows, 8192 are asked for, by the fit to all of them, and nothing is made up
             for.  For data with gaps, and for what `marginal` and `conditional` return, the value is that of

@@ -48,6 +48,7 @@ from discoformer.data.numeric import used_schema
 from discoformer.data.peek import columns_to_stream
 from discoformer.data.text_style import style_of
 from discoformer.data.writer import neutral, output_writer
+from discoformer.detection.copies import left_out_with_copies
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.bootstrap import bootstrap
 from discoformer.methods import resolve, takes_kinds
@@ -230,7 +231,8 @@ def _left_out(density: Density, table: Table) -> NDArray[np.float64]:
     weights = None if table.weights is None else check_weights(table.weights, rows)
     found = np.zeros(len(rows))
     there = np.flatnonzero(~np.isnan(table.values).all(1))  # a row that says nothing is not in the sample
-    found[there] = density.left_out(rows[there], None if weights is None else weights[there]).numpy()
+    share = None if weights is None else weights[there]
+    found[there] = left_out_with_copies(density, rows[there], share).numpy()
     return found
 
 

@@ -39,14 +39,16 @@ class _Command(NamedTuple):
     title: str
     what: str
     files: int
-    split: Split
+    split: Split | None
     estimate: Callable[..., Functional]
 
 
+_ONE_BY_ONE = "one by one"  # of a model that leaves rows out in closed form; folds for others
+
 _COMMANDS = {
-    "entropy": _Command("differential entropy", "-E log f, in nats", 1, "balanced", entropy),
+    "entropy": _Command("differential entropy", "-E log f, in nats", 1, None, entropy),
     "fisher": _Command("Fisher information", "E |grad log f|^2", 1, "balanced", fisher_information),
-    "kl": _Command("Kullback-Leibler divergence", "E_f [log f - log g], in nats", 2, "folds", kl_divergence),
+    "kl": _Command("Kullback-Leibler divergence", "E_f [log f - log g], in nats", 2, None, kl_divergence),
     "rfi": _Command(
         "relative Fisher information",
         "E_f |grad log f - grad log g|^2",
@@ -72,7 +74,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         "--split",
         choices=[s for s in get_args(Split) if s != "loo" or name in ("entropy", "kl")],
         default=split,
-        help=f"how points are kept from vouching for themselves (default: {split})",
+        help=f"how points are kept from vouching for themselves (default: {split or _ONE_BY_ONE})",
     )
     return parser
 
@@ -104,15 +106,16 @@ def run(args: argparse.Namespace) -> None:
         "d": values[0].shape[1],
         "columns": tables[0].names,
         "model": resolved.name,
-        "split": args.split,
+        "split": args.split or _ONE_BY_ONE,
     }
     if args.json:
         print(json.dumps(report))
         return
+    split = args.split or _ONE_BY_ONE
     rows = " and ".join(str(len(sample)) for sample in values)
     print(
         f"{title}: {value:.6g} +- {error:.2g} "
-        f"({rows} rows, {values[0].shape[1]} column(s), model {resolved.name}, split {args.split})"
+        f"({rows} rows, {values[0].shape[1]} column(s), model {resolved.name}, split {split})"
     )
 
 

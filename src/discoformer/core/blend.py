@@ -26,6 +26,8 @@ class Blend(Density):
     ----------
     parts : K densities of the same columns
     log_weight : (..., K), log of the weights, which sum to one; a part of weight zero is not asked
+    unseen : what choices among the parts, and inside them, add to the optimism that `left_out` of the parts
+        sees, as a share of it
 
     Examples
     --------
@@ -38,6 +40,7 @@ class Blend(Density):
 
     parts: tuple[Density, ...]
     log_weight: Tensor
+    unseen: float = 0.0
 
     @property
     def dim(self) -> int:
@@ -117,10 +120,15 @@ class Blend(Density):
         return found
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The parts without the row; their weights are those of all rows."""
+        """The parts without the row; their weights are those of all rows.
+
+        A fit without the row would choose otherwise, which no part sees: ``unseen`` times the difference to
+        the log density in the sample is taken off.
+        """
         heard = self._heard
         parts = torch.stack([self.parts[k].left_out(rows, weights) for k in heard], -1)
-        return (parts + self.log_weight[..., heard].unsqueeze(-2).to(parts)).logsumexp(-1)
+        found = (parts + self.log_weight[..., heard].unsqueeze(-2).to(parts)).logsumexp(-1)
+        return found - self.unseen * (self.log_density(rows) - found) if self.unseen else found
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         return Blend(tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight)

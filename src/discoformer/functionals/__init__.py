@@ -8,10 +8,11 @@ from discoformer.functionals.information import (
     mutual_information,
     total_correlation,
 )
-from discoformer.functionals.splits import Functional, Split
+from discoformer.functionals.splits import Functional, ImpossibleWarning, Split
 
 __all__ = [
     "Functional",
+    "ImpossibleWarning",
     "Split",
     "conditional_mutual_information",
     "entropy",

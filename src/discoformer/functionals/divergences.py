@@ -4,10 +4,13 @@
     relative Fisher information  I(f|g)  =  E_f |grad log f - grad log g|^2
     Jensen-Shannon divergence    JS(f,g) =  [KL(f|m) + KL(g|m)] / 2,  m = (f + g) / 2
 
-The default of ``split`` (see `discoformer.functionals.splits`) is ``folds``: then neither density has seen
-the points they are compared at, and their errors cancel where f and g are alike.  Where an estimated density
-moves the value to first order, standard errors are those of the influence function, for either sample.
-With ``weights``, a pair for the two samples, rows count by weight, in the fits and in the means.
+By default (see `discoformer.functionals.splits`) points are left out one by one, or in folds where that has
+no closed form: then neither density has seen the points they are compared at, and their errors cancel where f
+and g are alike.  Where an estimated density moves the value to first order, standard errors are those of the
+influence function, for either sample.  With ``weights``, a pair for the two samples, rows count by weight, in
+the fits and in the means.  Arrays with counts or values that repeat are fitted as such by a network that can
+(`discoformer.functionals.columns`).  A divergence below zero by more than two standard errors is no
+divergence: `ImpossibleWarning` says what to look at.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Field, Method, PointDensity
+from discoformer.functionals.columns import suited
 from discoformer.functionals.splits import (
     Functional,
     Rows,
@@ -48,7 +52,7 @@ def kl_divergence(
     other: Other = None,
     *,
     weights: Weights = (None, None),
-    split: Split = "folds",
+    split: Split | None = None,
     folds: int = 5,
 ) -> Functional:
     """Kullback-Leibler divergence KL(f|g) = E_f [log f - log g], in nats, from two samples.
@@ -71,14 +75,15 @@ def kl_divergence(
     >>> abs(value) < 3 * standard_error
     True
     """
-    x, y, f, g = _pair(first, second, weights, source, other)
+    x, y, f, g = _of_columns(*_pair(first, second, weights, source, other))
     g_field = field_of(g, y)
-    terms = (at_own_sample(x, f, log_density_of, split, folds) - log_density_of(g_field, x.points)).mean(0)
+    own = at_own_sample(x, f, log_density_of, split, folds, "folds")
+    terms = (own - log_density_of(g_field, x.points)).mean(0)
     variance = x.variance_of_mean(terms)
     if isinstance(g, Method):
         log_ratio = log_density_of(field_of(f, x), y.points) - log_density_of(g_field, y.points)
         variance = variance + y.variance_of_mean(_finite_exp(log_ratio))
-    return Functional.like(first, x.mean(terms), variance)
+    return Functional.like(first, x.mean(terms), variance).checked("the divergence")
 
 
 def relative_fisher_information(
@@ -134,7 +139,7 @@ def jensen_shannon(
     other: Other = None,
     *,
     weights: Weights = (None, None),
-    split: Split = "folds",
+    split: Split | None = None,
     folds: int = 5,
 ) -> Functional:
     """Jensen-Shannon divergence, in nats: 0 for equal densities, log 2 for disjoint ones.
@@ -154,15 +159,24 @@ def jensen_shannon(
     >>> abs(value - math.log(2)) < 1e-12
     True
     """
-    x, y, f, g = _pair(first, second, weights, source, other)
+    x, y, f, g = _of_columns(*_pair(first, second, weights, source, other))
     sides = []
     for rows, own, other in ((x, f, field_of(g, y)), (y, g, field_of(f, x))):
-        log_own = at_own_sample(rows, own, log_density_of, split, folds)
+        log_own = at_own_sample(rows, own, log_density_of, split, folds, "folds")
         log_mean = torch.logaddexp(log_own, log_density_of(other, rows.points)) - math.log(2)
         terms = (log_own - log_mean).mean(0)
         sides.append((rows.mean(terms), rows.variance_of_mean(terms)))
     (value, variance), (other_value, other_variance) = sides
-    return Functional.like(first, (value + other_value) / 2, (variance + other_variance) / 4)
+    found = Functional.like(first, (value + other_value) / 2, (variance + other_variance) / 4)
+    return found.checked("the divergence")
+
+
+def _of_columns(x: Rows, y: Rows, f: Source, g: Source) -> tuple[Rows, Rows, Source, Source]:
+    """The sources for what the columns of both samples are."""
+    if x.points.ndim != 2 or y.points.ndim != 2:
+        return x, y, f, g
+    both = torch.cat([x.points, y.points])
+    return x, y, suited(f, both), suited(g, both)
 
 
 def _gap_and_flow(f: Field, g: Field, points: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,13 +12,12 @@ not sure enough.  ``split`` chooses:
 ``loo``       the fit without each point, in closed form: log densities of mixtures and kernel estimates
 ============  ==========================================================================================
 
-Where one density is averaged at its own sample (`entropy`, `fisher_information`,
-`mutual_information`) the default is ``balanced``.  Where two densities are compared at the same
-points the default is ``folds``: then neither has seen them, and their errors cancel where f and g
-are alike.  For entropy and Fisher information the defaults were chosen by error, on the whole, of kernel
-density estimates and maximum likelihood mixtures in 1 and 10 dimensions;
-`discoformer reproduce entropy_fisher`
-measures them next to the plug-in estimate of the paper.
+By default no method is fitted again where leaving one out has a closed form.  Where one density is averaged
+at its own sample (`entropy`, `mutual_information`) the value is the mean of ``none`` and ``loo``, whose
+biases cancel as those of ``balanced`` do.  Where two densities are compared at the same points it is ``loo``:
+then neither has seen them, and their errors cancel where f and g are alike.  Other methods, and all
+functionals of the score, take ``balanced`` and ``folds`` instead.  `discoformer reproduce entropy_fisher`
+measures ``balanced`` next to the plug-in estimate of the paper.
 
 **Weights.** A sample with weights is fitted with them, and means over it are weighted: of the draws of
 importance sampling or of a nested sampler, the answers are those of the law that the weights aim at.
@@ -26,6 +25,7 @@ importance sampling or of a nested sampler, the answers are those of the law tha
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
@@ -37,6 +37,7 @@ from discoformer.core.fields import Density, Field, Method, as_point_density
 
 __all__ = [
     "Functional",
+    "ImpossibleWarning",
     "Rows",
     "Source",
     "Split",
@@ -57,7 +58,14 @@ Split = Literal["none", "folds", "balanced", "loo"]
 
 Source = Method | Field
 Ask = Callable[[Field, Tensor], Tensor]
+_ERRORS = 2.0  # standard errors below zero from which an estimate is called impossible
 _CHUNK = 1024  # points at a time where a graph is held for the divergence of the score
+
+
+class ImpossibleWarning(UserWarning):
+    """An estimate has a value that its own error bar calls impossible."""
+
+    __module__ = "discoformer.functionals"  # where users import it from
 
 
 class Functional(NamedTuple):
@@ -76,6 +84,21 @@ class Functional(NamedTuple):
         if isinstance(sample, Tensor):
             return cls(*numbers)
         return cls(*(n.item() if n.ndim == 0 else n.detach().cpu().numpy() for n in numbers))
+
+    def checked(self, what: str) -> Functional:
+        """Itself; warns of a value that cannot be below zero, and is by more than two standard errors."""
+        value, error = (torch.as_tensor(part).detach() for part in self)
+        wrong = value < -_ERRORS * error
+        if bool(wrong.any()):
+            found, its_error = value[wrong].flatten()[0], error[wrong].flatten()[0]
+            warnings.warn(
+                f"{what} comes out at {float(found):.3g} +- {float(its_error):.2g} and cannot be below zero: "
+                "look for copies of rows, for values that repeat in columns taken as continuous, and for "
+                "samples too small for so many columns",
+                ImpossibleWarning,
+                stacklevel=3,
+            )
+        return self
 
 
 class Rows(NamedTuple):
@@ -123,15 +146,23 @@ class _KnowsDivergence(Protocol):
     def score_divergence(self, queries: Tensor) -> Tensor: ...
 
 
-def at_own_sample(rows: Rows, source: Source, ask: Ask, split: Split, folds: int) -> Tensor:
+def at_own_sample(
+    rows: Rows, source: Source, ask: Ask, split: Split | None, folds: int, usual: Split = "balanced"
+) -> Tensor:
     """What ``source`` answers at its own sample, (passes, ..., n) or (passes, ..., n, d).
 
-    One pass, or two for ``balanced``: seen points and points held out.
+    One pass, or two for ``balanced``: seen points and points held out.  Without a ``split`` it is the usual
+    one, and points are held out one by one where that has a closed form.
     """
-    if split not in get_args(Split):
+    if split is not None and split not in get_args(Split):
         raise DataError(f"split={split!r} is unknown: use {either(Split)}")
     if isinstance(source, Field):
         return ask(source, rows.points).unsqueeze(0)
+    if split is None:
+        split = usual
+        if ask is log_density_of and isinstance(field := rows.fit(source), Density):
+            seen = [ask(field, rows.points)] if usual == "balanced" else []
+            return torch.stack([*seen, field.left_out(*rows)])
     if split == "loo":
         return _leave_one_out(rows.fit(source), rows, ask).unsqueeze(0)
     passes = []

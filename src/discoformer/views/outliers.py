@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from discoformer.core.fields import Density, PointDensity
+from discoformer.detection.copies import left_out_with_copies
 from discoformer.detection.reasons import explain_rows
 from discoformer.views.panels import Panels, figure_of
 from discoformer.views.style import ACCENT, BAR, INK, MAX_COLUMNS, bin_count
@@ -24,7 +25,7 @@ def draw_outliers(
     """The log density of all rows, and of the most unusual ones the values, with reasons if there are any."""
     log_density = field.log_density(sample)
     if isinstance(field, Density):  # no row vouches for itself
-        log_density = field.left_out(torch.from_numpy(sample)).numpy()
+        log_density = left_out_with_copies(field, torch.from_numpy(sample)).numpy()
     rows = np.argsort(log_density, kind="stable")[: min(_UNUSUAL, len(sample))]
     count = min(len(names), 2 * MAX_COLUMNS)
     lines = max(len(rows), 6)  # room for the label of the colour bar

@@ -58,7 +58,8 @@ def fit_mixed(
     if margins and any(not period for period in periods):
         maps = _normal_margins(network, inside, weights, periods)
         views += [push(found, [scaling, maps]) for found in look(maps.normalize(inside))]
-    return without_silent(blend(views, [view.left_out(points, weights) for view in views], weights))
+    found = blend(views, [view.left_out(points, weights) for view in views], weights)
+    return replace(without_silent(found), unseen=network.core.config.unseen)
 
 
 def _few(points: Tensor, weights: Tensor | None, rows: int) -> Tensor:

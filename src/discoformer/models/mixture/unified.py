@@ -60,7 +60,9 @@ class UnifiedConfig:
     parameters gains ``merge_price`` of log likelihood; merged ones have ``merge_pseudo`` points' worth of
     their mean scale.  Margins have at most ``margin_slots`` slots and are read off ``margin_groups`` groups
     of neighbours.  Tables with categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and
-    categories are seen as ``category_columns`` columns.
+    categories are seen as ``category_columns`` columns.  ``unseen`` is the optimism that leave-one-out in
+    closed form does not see, as a share of what it sees: measured once, by
+    ``paper/benchmarks/loo_folds.py --calibrate``.
     """
 
     layers: int = 6
@@ -76,6 +78,7 @@ class UnifiedConfig:
     margin_groups: int = 1024
     mixed_rounds: int = 8
     category_columns: int = 4
+    unseen: float = 0.5
 
     def __post_init__(self) -> None:
         check_sizes(vars(self), _LEAST)

@@ -92,7 +92,11 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         found, left_out = self.network.believe(seen)
         chance = chances(left_out + slope, weights)
         views = [_one_of(found, frames, context.ndim - 2, view) for view in range(2)]
-        return Blend((views[0], push(views[1], [maps])), log_weights(chance, heard))
+        return Blend((views[0], push(views[1], [maps])), log_weights(chance, heard), self._unseen)
+
+    @property
+    def _unseen(self) -> float:
+        return self.network.core.config.unseen
 
     def _one_of_two(self, seen: Seen, frames: Frame, maps: ColumnMaps, heard: Tensor) -> Blend:
         """Both views of one sample, the one without a weight as the core gives it."""
@@ -102,7 +106,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
             raw = own.mixture.map(own.unfold)
             found = self.network.believe(own)[0] if heard[view] else raw
             views.append(push(found, [frames.map(itemgetter(view))]))
-        return Blend((views[0], push(views[1], [maps])), heard.to(seen.left_out).log())
+        return Blend((views[0], push(views[1], [maps])), heard.to(seen.left_out).log(), self._unseen)
 
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
         """Fit to rows with categories, circles or gaps; of very many, a part decides."""
@@ -123,7 +127,8 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         inner = self.network._fit(at.inside, weights)
         normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
         chance = chances(torch.stack([plain.left_out(rows, weights), normal], -2), weights)
-        return Blend((plain, push(inner, [maps])), log_weights(chance, chance.detach() > SILENT))
+        heard = chance.detach() > SILENT
+        return Blend((plain, push(inner, [maps])), log_weights(chance, heard), self._unseen)
 
 
 def _one_of(found: Blend, frames: Frame, axis: int, view: int) -> Density:

@@ -1,0 +1,50 @@
+"""Rows that are given several times: copies of a row must not vouch for it.
+
+Three rows of -999999 are three times the same error.  Without one of them, the other two still make a spike
+where they stand, and in many columns a spike is denser than anything else.  So copies leave together, unless
+they are so many that the value is an atom (`discoformer.columns.schema_repeats`), which is no error.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from discoformer.columns.schema_repeats import ATOM_ROWS, ATOM_SHARE
+from discoformer.core.fields import Density
+
+__all__ = ["copies", "left_out_with_copies"]
+
+
+def copies(rows: Tensor) -> Tensor:
+    """How many rows (n,) of a sample (n, d) leave with each: all equal ones, or itself if these are an atom.
+
+    >>> copies(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
+    [2, 1, 2]
+    >>> copies(torch.zeros(5, 1)).tolist()
+    [1, 1, 1, 1, 1]
+    """
+    whole = rows.nan_to_num(nan=torch.inf)  # a gap is equal to a gap
+    _, group, count = torch.unique(whole, dim=0, return_inverse=True, return_counts=True)
+    atom = max(ATOM_ROWS, math.ceil(ATOM_SHARE * len(rows)))
+    return torch.where(count < atom, count, 1)[group]
+
+
+@torch.no_grad()
+def left_out_with_copies(density: Density, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+    """`Density.left_out` (..., n) at rows (..., n, d), those of one sample (n, d) without their copies, too.
+
+    >>> from discoformer.methods import resolve
+    >>> x = torch.randn(100, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    >>> x[:2] = 50.0
+    >>> left_out_with_copies(resolve("default").method.fit(x), x).argsort()[:2].sort().values.tolist()
+    [0, 1]
+    """
+    if rows.ndim == 2:
+        often = copies(rows)
+        if bool((often > 1).any()):
+            share = rows.new_full((len(rows),), 1 / len(rows)) if weights is None else weights
+            weights = share * often.to(share)
+    return density.left_out(rows, weights)

@@ -1,0 +1,51 @@
+"""Columns that are no densities: counts and values that repeat, in a functional of plain numbers.
+
+A sample that comes as an array says nothing of its columns, and a network that takes whole numbers for
+measurements makes spikes of them, whose worth knows no limit.  The rules of `columns.schema_rules` look at
+the values: what lies on a lattice is fitted in bins, what too many rows share has a mass.  Log densities are
+then with respect to that: divergences do not feel it, entropies do.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from discoformer.columns.bounds import FREE, Bound
+from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
+from discoformer.columns.layout import MixedMethod
+from discoformer.columns.schema_column import ColumnSchema
+from discoformer.columns.schema_rules import describe_numbers
+from discoformer.core.fields import Field, Method
+
+__all__ = ["suited"]
+
+_REPEATING = ("count", "lattice", "atoms", "boolean")
+
+
+def suited(source: Method | Field, sample: Tensor) -> Method | Field:
+    """The method for what the columns of a sample (n, d) are; itself where all are continuous.
+
+    Only bare networks that can take kinds are changed: a field is fitted already, a recipe knows its kinds.
+
+    >>> import torch
+    >>> from discoformer.methods import resolve
+    >>> counts = torch.poisson(torch.full((200, 1), 3.0, dtype=torch.float64))
+    >>> [kind.step for kind in suited(resolve("default").method, counts).kinds]
+    [1.0]
+    """
+    if not isinstance(source, MixedMethod) or sample.ndim != 2:
+        return source
+    read = [_kind(column) for column in sample.detach().double().cpu().unbind(-1)]
+    if all(kind == CONTINUOUS for kind, _ in read):
+        return source
+    return FitRecipe(source, [bound for _, bound in read], drop=False, kinds=[kind for kind, _ in read])
+
+
+def _kind(values: Tensor) -> tuple[ColumnKind, Bound]:
+    if bool((values == values[0]).all()):
+        return CONTINUOUS, FREE
+    found = describe_numbers(ColumnSchema("", "continuous", ""), values.numpy())
+    if found.kind not in _REPEATING:
+        return CONTINUOUS, FREE
+    return found.density_kind, FREE if found.kind == "boolean" else found.bounds
