@@ -4,9 +4,9 @@ Both are log densities of every row by a fit that has not seen it; a fold misses
 "below" is how much less ten folds say than leave-one-out on the mean, "rank" the rank correlation over rows,
 "seen" the mean in the sample itself.
 
-`--calibrate` makes no table: on draws of the priors that the network was trained on, with seeds of validation,
-it prints what ten folds take off beyond leave-one-out of the views (without `UnifiedConfig.unseen`) as a share
-of what leave-one-out takes off.
+`--calibrate` makes no table: on draws of the priors that the network was trained on, with seeds of
+validation, it prints what ten folds take off beyond leave-one-out of the views (without
+`UnifiedConfig.unseen`), as a share of what leave-one-out takes off.
 
 Bars: at most .1 nats apart for n >= 200, .03 for n >= 2000; rank correlation at least .98.
 """

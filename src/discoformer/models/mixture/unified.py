@@ -82,6 +82,8 @@ class UnifiedConfig:
 
     def __post_init__(self) -> None:
         check_sizes(vars(self), _LEAST)
+        if not isinstance(self.unseen, int | float) or not 0 <= self.unseen < math.inf:
+            raise DataError(f"unseen = {self.unseen!r} of a mixture core must be a number from zero")
         for name in ("merge_price", "merge_pseudo"):
             value = vars(self)[name]
             if not isinstance(value, int | float) or not 0 < value < math.inf:

@@ -96,7 +96,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
 
     @property
     def _unseen(self) -> float:
-        return self.network.core.config.unseen
+        return float(self.network.core.config.unseen)
 
     def _one_of_two(self, seen: Seen, frames: Frame, maps: ColumnMaps, heard: Tensor) -> Blend:
         """Both views of one sample, the one without a weight as the core gives it."""
