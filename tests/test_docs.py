@@ -10,6 +10,7 @@ import pytest
 
 from discoformer import RangeWarning, SupportWarning, methods
 from discoformer.cli import main
+from discoformer.functionals import ImpossibleWarning
 from discoformer.models import registry
 
 ROOT = Path(__file__).parent.parent
@@ -44,8 +45,9 @@ def test_snippets_run(
     names: dict[str, object] = {"__name__": "__main__"}
     text = page.read_text(encoding="utf-8")
     with warnings.catch_warnings():
-        # What a network was trained on may change with the weights; the guide explains both warnings.
+        # What a network was trained on may change with the weights; the guide explains these warnings.
         warnings.simplefilter("ignore", RangeWarning)
+        warnings.simplefilter("ignore", ImpossibleWarning)
         warnings.simplefilter("ignore", SupportWarning)
         for language, code in FENCE.findall(text):
             line = text[: text.index(code)].count("\n")
