@@ -93,8 +93,8 @@ class Functional(NamedTuple):
             found, its_error = value[wrong].flatten()[0], error[wrong].flatten()[0]
             warnings.warn(
                 f"{what} comes out at {float(found):.3g} +- {float(its_error):.2g} and cannot be below zero: "
-                "look for copies of rows, for rows of one sample made from the other, for values that repeat in "
-                "columns taken as continuous, and for samples too small for so many columns",
+                "look for copies of rows, for rows of one sample made from the other, for values that repeat "
+                "in columns taken as continuous, and for samples too small for so many columns",
                 ImpossibleWarning,
                 stacklevel=3,
             )
