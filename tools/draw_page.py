@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError
-from discoformer.core.files import replacing
 from discoformer.methods import resolve
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.views.page.bundle import bundle, read_asset

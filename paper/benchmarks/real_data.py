@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from discoformer.core.files import replacing
+from discoformer.core.atomic_files import replacing
 from discoformer.data.datasets import REAL, real_dataset
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood
 from discoformer_paper.harness.benchmark import PAPER, RESULTS, Session, benchmark

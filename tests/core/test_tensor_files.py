@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from discoformer import DataError, DiScoFormer
-from discoformer.core.files import locked
+from discoformer.core.atomic_files import locked
 from discoformer.core.tensor_files import read_metadata, read_tensors, write_tensors
 from discoformer.methods import resolve
 from discoformer.models import registry

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from discoformer.core.files import replacing
+from discoformer.core.atomic_files import replacing
 from discoformer.models.registry import list_models, read_card
 from discoformer_paper.experiments import NAMES, find
 from discoformer_paper.harness.contestants import NETWORKS, network_name

@@ -31,9 +31,9 @@ from discoformer.columns.bounds import FREE, fill_bounds, fit_maps, parse_bounds
 from discoformer.columns.fitting import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.schema import infer_schema
+from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import Method
-from discoformer.core.files import check_folder, replacing
 from discoformer.core.progress import track
 from discoformer.data.datasets import REAL, real_dataset
 from discoformer.data.files import Table, few_values

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from discoformer.cli.options import add_fit, add_input, read_input
 from discoformer.cli.parser import command_parser
+from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError
-from discoformer.core.files import check_folder, replacing
 from discoformer.core.progress import follow
 from discoformer.views.report import STEPS, make_report
 

@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError, printable
-from discoformer.core.files import replacing
 
 __all__ = ["read_metadata", "read_tensors", "tensor_shapes", "write_tensors"]
 

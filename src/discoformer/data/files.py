@@ -12,9 +12,9 @@ import torch
 
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.support import divide
+from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError, column_names, show_cell
 from discoformer.core.extras import require
-from discoformer.core.files import check_folder, replacing
 from discoformer.core.transforms import SupportWarning
 from discoformer.data.arrays import read_array
 from discoformer.data.numeric import check_finite, numeric_table, query_table

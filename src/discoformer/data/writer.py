@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError, show_cell
-from discoformer.core.files import replacing
 from discoformer.data.text_style import PLAIN, TextStyle
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.extras import require
 from discoformer.core.fields import Estimate, Field, as_point_density
-from discoformer.core.files import check_folder, replacing
 from discoformer.core.transforms import SupportWarning
 from discoformer.export.readout import NetworkReadout, make_readout
 from discoformer.models.attention.core import AttentionCore

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError, one_line, printable, show_cell
-from discoformer.core.files import replacing
 from discoformer.core.frames import FRAMES
 from discoformer.core.tensor_files import read_metadata, read_tensors, tensor_shapes, write_tensors
 from discoformer.models.attention.core import AttentionConfig, AttentionCore

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError
-from discoformer.core.files import replacing
 from discoformer.particles.history import Recorder
 from discoformer.particles.oracles import Oracle
 

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from discoformer.core.atomic_files import check_folder
 from discoformer.core.checks import DataError, check_points
-from discoformer.core.files import check_folder
 from discoformer.core.progress import track
 from discoformer.particles.checkpoints import Progress, load_checkpoint, save_checkpoint
 from discoformer.particles.equations import Equation

@@ -29,9 +29,9 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel
 
+from discoformer.core.atomic_files import locked
 from discoformer.core.checks import DataError, printable
 from discoformer.core.fields import Method
-from discoformer.core.files import locked
 from discoformer.core.progress import follow
 from discoformer.evaluation.known_truth import measure, prior_datasets
 from discoformer.models.mixture.unified_network import UnifiedNetwork

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
-from discoformer.core.files import check_folder, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError
-from discoformer.core.files import replacing
 from discoformer_paper.harness.measured import pooled_ratio
 
 __all__ = ["Ledger", "Rows", "write_csv"]

@@ -19,8 +19,8 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError
-from discoformer.core.files import replacing
 from discoformer.views.style import STYLE
 from discoformer_paper.harness.contestants import Networks
 from discoformer_paper.harness.jobs import Context, Job, Rows

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError
-from discoformer.core.files import check_folder, replacing
 from discoformer.data.files import Table, read_table, write_table
 
 
@@ -81,7 +81,7 @@ def test_of_many_writers_the_last_one_wins_whole(tmp_path: Path) -> None:
 
 def test_what_killed_processes_leave_behind_is_cleared_away(tmp_path: Path) -> None:
     program = (
-        "import os, sys\nfrom discoformer.core.files import replacing\n"
+        "import os, sys\nfrom discoformer.core.atomic_files import replacing\n"
         "with replacing(sys.argv[1]) as temporary:\n    temporary.write_text('half')\n    os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "out")], check=False)
