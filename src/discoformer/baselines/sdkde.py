@@ -120,7 +120,7 @@ def sdkde_frame(context: Tensor, weights: Tensor | None = None) -> Frame:
 class AutogradScore(Method):
     """A method whose score is the gradient of its own log density, by autograd.
 
-    The heads of the attention core need not agree; this takes the density's word.
+    The two heads of the attention core need not agree; this trusts the density.
 
     >>> from discoformer.baselines import KDE
     >>> x = torch.randn(50, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -1,6 +1,6 @@
 """The rules by which a column gets its kind, with their constants.
 
-They are asked in this order, and the first that holds decides.
+They are tried in this order, and the first that holds decides.
 
 ===============  ==========================================================================================
 constant         one value, or none at all

@@ -1,8 +1,8 @@
 """A density cut off where columns that follow from its own would leave their bounds.
 
 Shares of a whole: z = 1 - x - y was left out of the fit, but cannot be negative.  So there is no mass where
-x + y > 1, and what is left is scaled up to one.  Margins and conditionals of x and y in closed form do not
-know of z: they are those of the density before the cut.
+x + y > 1, and what is left is scaled up to one.  The closed-form margins and
+conditionals of x and y ignore z: they are those of the density before the cut.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ _pool: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("pool", de
 def team() -> Iterator[None]:
     """Inside, torch has one thread, and `ordered_map` has the others it was set to use.
 
-    Operations on small tensors are not faster on several threads, and where other programs want the cores
-    too they are ten times slower: each waits until the last thread had its turn.
+    Operations on small tensors are no faster on several threads, and ten times slower where other programs
+    compete for the cores: each operation waits for its last thread.
     """
     workers = torch.get_num_threads()
     if workers == 1:  # also on the threads of a team

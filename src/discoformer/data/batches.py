@@ -1,8 +1,7 @@
-"""A parquet file, or a folder of them, read a batch of rows at a time: what does not fit as frames, does as
-numbers.
+"""A parquet file, or a folder of them, read a batch of rows at a time: numbers take less room than frames.
 
-The first rows say what the columns are; all rows have the last word: labels that come later are labels too,
-and a grid or a bound that a later row leaves is none.
+The first rows suggest what the columns are, and all rows have the last word: labels that come later are
+labels as well, and a grid or a bound that a later row violates is dropped.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Batches:
         return RawTable(frame, How(str(self.path), "parquet", *frame.shape))
 
     def frames(self, size: int) -> Iterator[pd.DataFrame]:
-        """So many rows at a time, whatever the groups in the files."""
+        """A fixed number of rows at a time, whatever the row groups in the files."""
         import pandas as pd
         import pyarrow.parquet as pq
 
@@ -108,7 +107,7 @@ class Batches:
 
 
 def _kept(column: ColumnSchema, values: NDArray[np.float64]) -> ColumnSchema:
-    """The column without a grid or bounds that one of its values (n,) leaves."""
+    """The column without any grid or bounds that one of its values (n,) violates."""
     if column.use == "code":
         return column
     there = values[~np.isnan(values)]

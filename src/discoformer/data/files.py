@@ -116,7 +116,7 @@ def read_sample(
     plain: bool = True,
     weights: str | None = None,
 ) -> Table:
-    """Read a table that is to be fitted.
+    """Read a table to fit.
 
     Fewer rows than columns + 1 are refused, and so are columns that are constant or linear in the columns
     before them: there is no density.  With ``drop_dependent`` two rows are enough, and the fit leaves out

@@ -1,4 +1,4 @@
-"""How large a file may be, and expand to, before it is refused: no file can fill the memory by a trick."""
+"""How large a file may be, and expand to, before it is refused: no trick lets a file fill the memory."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Content:
 def open_content(path: str | Path) -> Content:
     """The content of a file, or of standard input (``-``), unpacked.
 
-    What the bytes say counts more than the suffix: a csv that is a gzip file is unpacked all the same.
+    The bytes count more than the suffix: a gzip file called .csv is unpacked all the same.
     """
     if str(path) == "-":
         data = sys.stdin.buffer.read(EXPANDED_MOST + 1)

@@ -1,4 +1,4 @@
-"""The first rows of a file that is streamed: which of its columns a density is for."""
+"""The first rows of a streamed file: which of its columns a density is for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def columns_to_stream(
 ) -> list[str] | None:
     """Names of the columns of an npy or parquet file, or a folder of these, without identifiers and text.
 
-    Only the first rows decide.  None if all columns are to be used.  A column that is empty in these rows is
+    Only the first rows decide.  None if all columns should be used.  A column that is empty in these rows is
     used, since it may have values further on.
     """
     raw = _first_rows(path)

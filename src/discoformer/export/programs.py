@@ -1,9 +1,9 @@
 """Fitted samples and networks as files that other programs run: `torch.export` (.pt2) and ONNX (.onnx).
 
-`export_read` writes what a sample has become: queries (m, d) go in, log density (m,) and score (m, d)
+`export_read` writes the fitted density of a sample: queries (m, d) go in, log density (m,) and score (m, d)
 come out, for any m.  `export_network` writes an attention network whole: context (n, d) and queries
 (m, d) go in, for any n and m.  A file holds plain tensor operations and does not need this package.
-Input is not checked there: what is refused here gives NaN there.
+The file does not check its input: what this package would refuse gives NaN there.
 """
 
 from __future__ import annotations

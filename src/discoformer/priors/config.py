@@ -27,7 +27,7 @@ def prior_from_config(config: Mapping[str, Any]) -> Prior:
     """Build a prior from its name and fields; lists become tuples, nested mappings nested priors.
 
     A name with a colon is the import path of a prior of your own, "my_package.waves:WavePrior"; modules in
-    the working directory are found, too.
+    the working directory are found as well.
 
     >>> prior_from_config({"name": "gmm", "modes": [1, 4], "reading": "variance"})
     GMMPrior(modes=(1, 4), spread=3.0, scale=(0.2, 1.0), reading='variance', \

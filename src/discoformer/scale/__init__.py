@@ -1,5 +1,6 @@
-"""Data larger than memory, or than a machine: sources, what is summed over them, and what comes back.
+"""Data larger than memory, or larger than a machine: sources, and sums over them.
 
-`source` opens files and arrays, `cluster` dask arrays; `stream` is a sample on a source as the mixture core
-sees it, and `answers` reads a field at all rows of a source.
+`source` reads files and arrays, `parquet` parquet files, `cluster` dask arrays; `opening` chooses among
+them.  `survey` makes the first passes over a source, `ranks` picks rows from it, and `stream` is a sample on
+a source as the mixture core sees it.
 """

@@ -1,9 +1,9 @@
 """A dask array as a source: every pass is one map over its blocks, on the workers, and a tree of sums.
 
 The workers get the function: a frame and slots, a few kilobytes.  They send back sums of the same size.
-Nothing is kept on a worker between passes.  If one dies, nothing is lost: the scheduler has its blocks done
-again elsewhere.  Their order fixes which blocks are added to which, so the result depends neither on who
-computed what nor on when.
+Nothing is kept on a worker between passes.  If one dies, nothing is lost: the scheduler has its blocks
+computed elsewhere.  The order of the blocks fixes the order of the additions, so the result does not depend
+on which worker computed what, or when.
 """
 
 from __future__ import annotations

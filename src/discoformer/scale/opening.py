@@ -1,4 +1,4 @@
-"""From what a user gives to a source: paths, memory maps, dask arrays."""
+"""From user input to a source: paths, memory maps, dask arrays."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Rows of given ranks in the order of their radius, out of more rows than can be sorted.
 
-The radius is that of a frame, so which rows are chosen depends on the rows alone: not on their order, not
-on the chunks they come in, and not on the affine maps that the frame undoes.  For this to hold also where a
-sample is symmetric or has ties, a radius counts without the digits that rounding can change (`radius_key`),
+The radius is that of a frame, so which rows are chosen depends on the rows alone: not on their order, not on
+the chunks they come in, and not on the affine maps that the frame undoes.  For this to hold in samples with
+symmetries or ties as well, a radius is compared without the digits that rounding can change (`radius_key`),
 and rows of the same radius are ordered along one direction in the frame (`generic_direction`).
 
 Ranks are found by counting.  The leading bits of a positive float sort like the float itself.  So one pass
@@ -80,7 +80,7 @@ def radius_key(square: Tensor) -> Tensor:
 
 
 def generic_direction(dim: int) -> Tensor:
-    """A direction (d,) that is orthogonal to no difference of points that symmetry makes alike.
+    """A direction (d,) that breaks ties between points with the same radius, also in symmetric samples.
 
     >>> generic_direction(3).round(decimals=3).tolist()
     [1.414, 1.828, 1.243]

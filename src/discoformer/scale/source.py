@@ -1,7 +1,7 @@
 """Rows of numbers that need not fit into memory, visited chunk by chunk.
 
-A source has two verbs.  `map` gives what a function says of every chunk, in order; `reduce` adds that up.
-Whatever is computed over a source is a sum of small things, so that chunks may live in files or on other
+A source has two methods.  `map` applies a function to every chunk, in order; `reduce` adds up the results.
+Everything computed over a source is a sum of small things, so that chunks may live in files or on other
 machines (`discoformer.scale.cluster`), and the order of the summation is fixed.
 """
 
@@ -55,7 +55,7 @@ class Source(ABC):
         """The rows in order, as float64 tensors (k, d)."""
 
     def map(self, function: Callable[[Tensor], T], label: str = "reading") -> Iterator[T]:
-        """What a function says of every chunk, in order."""
+        """The results of a function on every chunk, in order."""
         show = self.show and (self.rows is None or self.rows > self._step)
         with follow(label, self.rows, show) as advance:
 
@@ -67,7 +67,7 @@ class Source(ABC):
                 yield result
 
     def reduce(self, function: Callable[[Tensor], T], label: str = "reading") -> T:
-        """The sum, by ``+``, of what a function says of every chunk, in order."""
+        """The sum, by ``+``, of the results of a function on every chunk, in order."""
         return functools.reduce(operator.add, self.map(function, label))
 
     @property

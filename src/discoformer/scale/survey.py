@@ -1,8 +1,8 @@
-"""The first two passes over a source: is it all numbers, where are they, how do they spread.
+"""The first two passes over a source: are all values finite, what is their range, how do they vary.
 
-The first finds the range and the mean of every column and refuses what is not finite; the second sums the
-products of centered columns.  Both add what chunks say by formulas that do not cancel, so data far from the
-origin (dates in seconds, positions on a map) loses nothing.
+The first finds the range and the mean of every column and refuses values that are not finite; the second
+sums the products of centered columns.  Both combine chunks by formulas without cancellation, so data far
+from the origin (dates in seconds, positions on a map) loses no precision.
 """
 
 from __future__ import annotations

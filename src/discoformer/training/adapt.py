@@ -5,11 +5,11 @@ For a sample unlike the training data their disagreement at the sample's own poi
 
     mean_i |S(C, q_i) - grad_q T(C, q_i)|^2,   context C held fixed, queries q = C,
 
-is a loss that needs no truth.  It is computed in the frame's coordinates, so that adapting commutes with
-every map of the data that the frame undoes.
+is a loss that needs no ground truth.  It is computed in the frame's coordinates, so that adapting commutes
+with every map of the data that the frame undoes.
 
-The mixture core returns a normalized density whose score is its gradient.  Its loss without truth is better:
-the cross-validated likelihood of the sample.
+The mixture core returns a normalized density whose score is its gradient.  It has a better loss without
+ground truth: the cross-validated likelihood of the sample.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Count every task alike: errors relative to those usual for tasks of its dimension and size.
+"""Give every task the same weight: errors relative to those usual for its dimension and size.
 
-With n = 64 errors are twenty times those with n = 4096, so a plain mean of errors is mostly about few points.
+At n = 64 errors are twenty times those at n = 4096, so small samples would dominate a plain mean.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _LEAST = 1e-4
 class Balance:
     """Running means of the errors of tasks, one for every dimension and power of two of the size.
 
-    An error e counts as e / (mean of itself and of what is usual): so does a data set that is harder than
-    others of its size, but it cannot count for more than two.
+    An error e counts as e / (mean of e and the usual error).  So a data set that is harder than others of
+    its size counts for more, but never for more than two.
 
     Examples
     --------

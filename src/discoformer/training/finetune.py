@@ -1,8 +1,8 @@
-"""Fine-tuning: a copy of a network, trained on for a few minutes on the data of one field.
+"""Fine-tuning: a copy of a network, trained for a few more minutes on data of one kind.
 
 From a prior (`discoformer.priors.own`) the loss is that of training: the exact log density and score are
-known.  From samples it is the likelihood of rows held out of each.  Either way the judge is the likelihood of
-rows that neither training nor the fit has seen: a copy that is not better is not returned.
+known.  From samples it is the likelihood of rows held out of each.  Either way the result is judged by the
+likelihood of rows that neither training nor the fit has seen, and a copy that is no better is not returned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table prior: laws closer to what people have in their files, each with exact density and score."""
+"""The table prior: laws closer to real tables, each with exact density and score."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TablePrior(Prior):
 
     Every law has a positive density on all of R^d with a finite score: bounds are soft, values on a lattice
     are narrow heaps.  Their widths are relative to the spread of the column, from .005 of it on
-    (`priors.tables.columns`), and where columns have any, the dependence between them is not thin;
+    (`priors.tables.random_columns`), and where columns have any, the dependence between them is not thin;
     so scores stay below about a thousand in whitened coordinates.  Everything is computed in double
     precision and answered in that of the queries.
 
@@ -72,9 +72,9 @@ class TablePrior(Prior):
     alike : probability that all columns of a table are of one kind.
     censored : probability that columns have spikes at a bound: zeros, ceilings.
     heaped : probability that columns are heaped on a lattice.
-    reshaped : probability that structural models get such columns, too; in one dimension they always do.
+    reshaped : probability that structural models get such columns as well; in one dimension they always do.
     student, mixture : shares of copulas that are Student's t, and mixtures; the others are normal.
-    independent : probability that the columns of a copula are independent but for that.
+    independent : probability that the columns of a copula are otherwise independent.
     turned : probability that a copula or structural model is turned and sheared at the end: axes are wrong.
     contaminated, contamination, distance : probability that a law has far rows, the range of their share,
         and that of their distance in standard deviations.
@@ -139,7 +139,7 @@ class TablePrior(Prior):
     def _pair(
         self, batch: int, dim: int, generator: torch.Generator | None, dtype: torch.dtype
     ) -> tuple[Distribution, Distribution]:
-        """As in every prior; both laws have the same correlations, or one would be nowhere near the other."""
+        """As in every prior; both laws share the correlations, or one would be nowhere near the other."""
         draw, mix = self._draws(dim, generator, dtype)
         mixing = mix(batch)
         return draw(batch, mixing), draw(batch, mixing)
@@ -246,8 +246,8 @@ class TablePrior(Prior):
     ) -> MixtureDistribution:
         """The law with a small share of rows from a broad normal, placed by a few points of the law.
 
-        Laws that are all but flat get far rows along their own covariance: elsewhere, these alone would say
-        what the spread of the table is.
+        Nearly flat laws get far rows along their own covariance: anywhere else, these rows alone would set
+        the spread of the table.
         """
         pilot = law.sample(2 * law.dim + _PILOT, generator)
         distance = log_uniform((batch, 1), self.distance, generator, F64)
