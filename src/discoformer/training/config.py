@@ -88,14 +88,14 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     slots : range drawn per batch (unified core only)
     line_slots : the range of slots in one dimension, where margins have many narrow heaps; ``slots`` by
         default
-    loops : range drawn per batch of how often the last layer is repeated (unified core only) axes_off :
-    share of the batches in which the axes do not count (unified core only) balance : whether errors count
-    relative to those usual for the dimension and size of their task loss : "relative", our own, or "mse",
-    the paper's: see `discoformer.training.loss` alpha : weight of the log density in the loss alpha *
-    density + (1 - alpha) * score precision : of the core in training; "bfloat16" keeps weights, frames and
-    losses in float32 recompute : whether blocks recompute their activations in the backward pass (attention
-    core only): a third more
-        time, but long contexts fit into memory
+    loops : range drawn per batch of how often the last layer is repeated (unified core only)
+    axes_off : share of the batches in which the axes do not count (unified core only)
+    balance : whether errors count relative to those usual for the dimension and size of their task
+    loss : "relative", our own, or "mse", the paper's: see `discoformer.training.loss`
+    alpha : weight of the log density in the loss alpha * density + (1 - alpha) * score
+    precision : of the core in training; "bfloat16" keeps weights, frames and losses in float32
+    recompute : whether blocks recompute their activations in the backward pass (attention core only): a third
+        more time, but long contexts fit into memory
     steps, warmup, decay : length of the run and of the two ramps of the learning rate, in steps
     cycles : how often the ramps are repeated, each time in an equal part of the steps.  To extend a finished
         run, add a cycle and resume from its last checkpoint
