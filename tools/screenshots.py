@@ -2,7 +2,8 @@
 
     python tools/screenshots.py docs/images
 
-Needs chromium, chromedriver, selenium and pillow.  The page is that of a table of 178 wines.
+Needs chromium, chromedriver, selenium and pillow.  The first picture is of a messy table of customers with
+errors planted in it (`tests/customers.py`), the others of a table of 178 wines.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ import base64
 import io
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from discoformer.core.transforms import SupportWarning
 from discoformer.data.datasets import real_dataset
+from discoformer.data.files import read_sample
+from discoformer.data.reading import read_raw
 from discoformer.views.report import make_report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from browsing import Browser, start_browser  # noqa: E402
+from customers import customers  # noqa: E402
 
 GIF = (920, 700)  # pixels of a frame
 COLOURS = 192
@@ -49,8 +55,8 @@ def show(browser: Browser, selector: str) -> None:
     browser.ask(f"document.querySelector('{selector}').scrollIntoView({{block: 'start'}})")
 
 
-def screenshots(browser: Browser, page: str, folder: Path) -> None:
-    browser.open(page, width=1200, height=900)
+def screenshots(browser: Browser, messy: str, page: str, folder: Path) -> None:
+    browser.open(messy, width=1200, height=1240)
     shoot(browser).save(folder / "report-light.png", optimize=True)
     browser.open(page, width=1200, height=900, dark=True)
     choose(browser, shown=[ALCOHOL, 6, HUE], given=[[COLOUR, 8], [PROLINE, 600]], arrows=True)
@@ -60,6 +66,16 @@ def screenshots(browser: Browser, page: str, folder: Path) -> None:
     choose(browser, given=[[PROLINE, 1200]])
     show(browser, "#explorer")
     shoot(browser).save(folder / "report-phone.png", optimize=True)
+
+
+def messy_page(folder: Path) -> str:
+    """The report of the customers, read from a file as people have it."""
+    path = folder / "customers.csv"
+    customers().to_csv(path, index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)
+        table = read_sample(read_raw(path), plain=False)
+    return make_report(table, title=path.name)
 
 
 def film(browser: Browser, page: str, path: Path) -> None:
@@ -94,7 +110,7 @@ def main() -> None:
     folder = parser.parse_args().folder
     page = make_report(real_dataset("wine"), title="wine.csv")
     with tempfile.TemporaryDirectory() as temporary, start_browser(Path(temporary)) as browser:
-        screenshots(browser, page, folder)
+        screenshots(browser, messy_page(Path(temporary)), page, folder)
         film(browser, page, folder / "report.gif")
     for path in sorted(folder.glob("report*")):
         print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
