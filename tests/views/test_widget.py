@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from browsing import Browser
@@ -38,6 +39,20 @@ def test_derived_densities_are_shown_with_draws(estimator: DiScoFormer) -> None:
     assert [column["name"] for column in data["columns"]] == ["x0", "x1"]
     assert data["rows"]["total"] == 2000
     assert data["columns"][0]["low"] >= 0  # the bound has moved with its column
+
+
+def test_a_messy_frame_is_shown_with_its_labels_and_gaps() -> None:
+    """The density is the one that was fitted, of all columns."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"colour": rng.choice(["red", "blue"], 80), "size": rng.normal(size=80)})
+    frame.loc[3, "size"] = None
+    estimator = DiScoFormer(model="default").fit(frame)
+    data = estimator.explore().data
+    assert [column["labels"] for column in data["columns"]] == [["blue", "red"], []]
+    assert [column["gaps"] for column in data["columns"]] == [0, 1]
+    rows = estimator._sample
+    assert rows is not None and np.isnan(rows).sum() == 1
+    np.testing.assert_allclose(read_density(data["density"]).log_density(rows), estimator.log_density(frame))
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
