@@ -185,10 +185,10 @@ class Questions:
         Parameters
         ----------
         split : "loo", "balanced", "folds" or "none", optional
-            How to make up for asking a fit at points it has seen; see `discoformer.functionals`.  Of more
-            than 32,768 streamed rows, 8192 are asked for, by the fit to all of them, and nothing is made up
-            for.  For data with gaps, and for what `marginal` and `conditional` return, the value is that of
-            the fitted density itself, from draws of it.
+            How to correct for asking a fit at points it has seen; see `discoformer.functionals`.  For a
+            streamed sample of more than 32,768 rows the value is the mean over 8192 of them, without a
+            correction.  For data with gaps, and for what `marginal` and `conditional` return, it is that of
+            the fitted density itself, from draws.
         """
         sample, source, weights = self._sample_and_source()
         return functionals.entropy(sample, source, weights=weights, split=split)
