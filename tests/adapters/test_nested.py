@@ -38,3 +38,23 @@ def test_edges_are_finite_and_the_rest_is_refused() -> None:
         prior_transform(FIELD)([0.5])
     with pytest.raises(DataError, match="unit cube"):
         prior_transform(FIELD)([0.5, 1.5])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # those of the library
+def test_a_nested_sampler_finds_the_mean_likelihood_under_the_density() -> None:
+    dynesty = pytest.importorskip("dynesty")
+    law = FIELD.marginal([0])
+    middle = float(law.quantile([0.5]))
+
+    def log_likelihood(point: np.ndarray) -> float:
+        return float(-0.5 * (point[0] - middle) ** 2)
+
+    random = np.random.default_rng(0)
+    sampler = dynesty.NestedSampler(
+        log_likelihood, prior_transform(law), 1, nlive=25, bound="none", sample="unif", rstate=random
+    )
+    sampler.run_nested(dlogz=0.5, print_progress=False)
+    draws = law.sample(100_000, torch.Generator().manual_seed(1)).numpy()[:, 0]
+    exact = np.log(np.exp(-0.5 * (draws - middle) ** 2).mean())
+    assert abs(sampler.results.logz[-1] - exact) < 3 * sampler.results.logzerr[-1] < 1

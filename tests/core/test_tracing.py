@@ -30,7 +30,9 @@ def _densities() -> dict[str, Density]:
     blend = as_density(views.fit(SAMPLE))
     assert isinstance(blend, Blend)
     bounded = FitRecipe(views, [(-1e3, 1e3), (-1e3, float("inf")), (-1e3, 1e3)]).fit(SAMPLE)
-    return {"student": student, "pushed": pushed, "blend": blend, "bounded": as_density(bounded)}
+    default = as_density(load_model("default").fit(SAMPLE))
+    found = {"student": student, "pushed": pushed, "blend": blend, "bounded": as_density(bounded)}
+    return found | {"default": default}
 
 
 DENSITIES = _densities()

@@ -42,6 +42,13 @@ class FlowDensity(PointDensity):
             (score,) = torch.autograd.grad(log_density.sum(), points, create_graph=tracked)
         return Estimate(log_density if tracked else log_density.detach(), score)
 
+    @torch.no_grad()
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n points (n, d)."""
+        normal = torch.randn(n, self.dim, generator=generator)
+        drawn: Tensor = self.flow().transform.inv(normal)
+        return drawn.double()
+
     def __repr__(self) -> str:
         return f"spline flow in {self.dim} column(s), trained for {self.epochs} epochs"
 

@@ -20,7 +20,7 @@ from discoformer.baselines.bandwidths import bandwidth_frame
 from discoformer.baselines.kernel_sums import MEMORY, kernel_sums, log_weights
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Density, Estimate, Method
-from discoformer.core.quantiles import bisect_quantile
+from discoformer.core.quantiles import find_quantile
 from discoformer.core.transforms import Frame
 
 __all__ = ["KDE", "KDEField"]
@@ -176,7 +176,7 @@ class KDEField(Density):
             noise: Tensor = torch.special.ndtri(share).unsqueeze(-1)
             return (ends + noise) * self.frame.inverse + self.frame.center
 
-        return bisect_quantile(self.cdf, bracket, shares, self._points)
+        return find_quantile(self.cdf, bracket, shares, self._points)
 
     def __repr__(self) -> str:
         return f"kernel density of {self._points.shape[-2]} points in {self.dim} column(s)"

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Density, Estimate
-from discoformer.core.quantiles import bisect_quantile
+from discoformer.core.quantiles import find_quantile
 from discoformer.core.tracing import traced
 
 __all__ = ["Blend"]
@@ -105,7 +105,7 @@ class Blend(Density):
         def bracket(share: Tensor) -> Tensor:
             return torch.cat([part.quantile(share) for part in self.parts], -1)
 
-        return bisect_quantile(self.cdf, bracket, shares, self.log_weight)
+        return find_quantile(self.cdf, bracket, shares, self.log_weight)
 
     def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
         """Every row by the part that explains what is there, at random where several do."""

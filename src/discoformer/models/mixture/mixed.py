@@ -22,7 +22,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Estimate
-from discoformer.core.quantiles import bisect_quantile
+from discoformer.core.quantiles import find_quantile
 from discoformer.models.mixture.fill import fill
 from discoformer.models.mixture.gaps import look, patterns
 from discoformer.models.mixture.leave_one_out import Beside, Components, SlotsSeen, lose
@@ -270,7 +270,7 @@ class MixedMixture(Density):
             ends = torch.tensor([0.0, period], dtype=share.dtype, device=share.device)
             return ends.expand(*share.shape, 2)
 
-        return bisect_quantile(self.cdf, bracket, shares, self.log_weight)
+        return find_quantile(self.cdf, bracket, shares, self.log_weight)
 
     def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
         points, noise = rows[:, : self.numbers].to(self.log_weight), chance(1 + self.dim).to(self.log_weight)

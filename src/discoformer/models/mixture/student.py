@@ -12,7 +12,7 @@ from torch import Tensor
 
 from discoformer.core.checks import check_points
 from discoformer.core.fields import Density, Estimate
-from discoformer.core.quantiles import bisect_quantile
+from discoformer.core.quantiles import find_quantile
 from discoformer.core.threads import ordered_map
 from discoformer.core.tracing import traced
 from discoformer.models.mixture.leave_one_out import Components, ScaleEvidence, leave_one_out
@@ -224,7 +224,7 @@ class StudentMixture(Density):
             standard = torch.as_tensor(stdtrit(nu, share.unsqueeze(-1).cpu().numpy())).to(self.mean)
             return self.mean.mT + standard * self.scale[..., 0].mT.sqrt()
 
-        return bisect_quantile(self.cdf, bracket, shares, self.mean)
+        return find_quantile(self.cdf, bracket, shares, self.mean)
 
     def __repr__(self) -> str:
         return f"mixture of {self.mean.shape[-2]} Student-t component(s) in {self.dim} column(s)"
