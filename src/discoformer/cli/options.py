@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discoformer.api.fitting import Fitted, fit_sample
+from discoformer.api.tables import fit_table
 from discoformer.columns.schema import KINDS
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.transforms import SupportWarning
-from discoformer.data.files import Table, columns_to_drop, few_values, read_sample
+from discoformer.data.files import Table, columns_to_drop, read_sample
 from discoformer.data.reading import expand_paths, read_raw
 from discoformer.data.table import RawTable
 from discoformer.methods import METHODS, resolve, takes_kinds
@@ -246,21 +246,6 @@ def independent(*tables: Table) -> list[Table]:
         text = f"left out {which} (constant or linear in the columns before): the result is for the others"
         warnings.warn(text, SupportWarning, stacklevel=2)
     return [table.select(kept) for table in tables]
-
-
-def fit_table(table: Table, model: Any, bounds: Any) -> Fitted:
-    """Fit a model to a table with its kinds, bounds and weights, as the estimator does."""
-    if note := few_values(table):
-        warnings.warn(note, stacklevel=2)
-    return fit_sample(
-        table.values,
-        model,
-        weights=table.weights,
-        bounds=bounds,
-        names=table.names,
-        kinds=table.kinds,
-        own_bounds=table.bounds,
-    )
 
 
 def kinds_text(table: Table) -> str:

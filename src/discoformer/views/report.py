@@ -10,11 +10,11 @@ import warnings
 from pathlib import Path
 
 from discoformer import __version__
-from discoformer.api.fitting import fit_sample
+from discoformer.api.tables import fit_table
 from discoformer.core.extras import require
 from discoformer.core.fields import Method, as_point_density
 from discoformer.core.progress import Advance, silent
-from discoformer.data.files import Table, few_values
+from discoformer.data.files import Table
 from discoformer.views.page.headline import headline
 from discoformer.views.page.payload import MAX_ROWS, page_data
 from discoformer.views.page.render import render_page
@@ -54,17 +54,7 @@ def make_report(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         advance(0, f"fitting {len(table.values):,} rows")
-        fitted = fit_sample(
-            table.values,
-            model,
-            weights=table.weights,
-            bounds=bounds,
-            names=table.names,
-            kinds=table.kinds,
-            own_bounds=table.bounds,
-        )
-        if note := few_values(table):
-            warnings.warn(note, stacklevel=2)
+        fitted = fit_table(table, model, bounds)
     field = as_point_density(fitted.field)
     advance()
     summary = summarize(table, fitted, advance)
