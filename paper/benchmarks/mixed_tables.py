@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from real_tables import NAMES, Mixed, mixed_table
+from real_tables import FRESH, NAMES, Mixed, mixed_table
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 
@@ -118,8 +118,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tables", default=",".join(NAMES))
+    parser.add_argument("--tables", default=",".join((*NAMES, *FRESH)))
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=200, help="of the split")
     parser.add_argument("--out", default=str(OUT))
     args = parser.parse_args()
     header = ["table", "n", "d", "categories", *METHODS, "best", "ahead", "+-", "seconds"]
@@ -128,7 +129,7 @@ def main() -> None:
         table = mixed_table(name)
         found = {method: np.empty(len(table.values)) for method in METHODS}
         seconds = 0.0
-        for inside, outside in KFold(args.folds, shuffle=True, random_state=0).split(table.values):
+        for inside, outside in KFold(args.folds, shuffle=True, random_state=args.seed).split(table.values):
             for method, ask in METHODS.items():
                 start = time.perf_counter()
                 found[method][outside] = ask(table, table.values[inside], table.values[outside])

@@ -54,3 +54,28 @@ def test_bad_questions_are_one_line(
     assert main(["summary", str(file), *KDE, *options]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_labels_dates_and_atoms_are_told_as_the_file_has_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "land": rng.choice(["DE", "FR"], 200, p=[0.7, 0.3]),
+            "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 200), "D"),
+            "spent": np.where(rng.random(200) < 0.3, 0, rng.gamma(3, 20, 200)).round(2),
+            "age": np.where(rng.random(200) < 0.1, np.nan, rng.normal(40, 9, 200).round()),
+        }
+    )
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    assert main(["summary", str(tmp_path / "data.csv"), "--json"]) == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert columns["land"]["mode"] == "DE" and set(columns["land"]["shares"]) == {"DE", "FR"}
+    assert columns["land"]["shares"]["DE"] == pytest.approx((frame["land"] == "DE").mean(), abs=0.02)
+    assert "2024-01-01" < columns["since"]["median"] < "2024-12-31" and columns["spent"]["mode"] == 0
+    assert main(["summary", str(tmp_path / "data.csv"), "--given", "land=de,since=2024-03-01"]) == 0
+    printed = capsys.readouterr().out
+    assert "given land = de, given since = 2024-03-01" in printed and "0 3" in printed
+    assert main(["summary", str(tmp_path / "data.csv"), "--given", "land=UK"]) == 2
+    assert "give one of 'DE', 'FR'" in capsys.readouterr().err

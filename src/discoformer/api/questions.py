@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 import discoformer.functionals as functionals
-from discoformer.core.checks import DataError, check_weights
+from discoformer.columns.split import kinds_of
+from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
 from discoformer.data.containers import wrap_column
 from discoformer.detection.levels import (
@@ -24,10 +25,12 @@ from discoformer.detection.levels import (
 )
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.bootstrap import FITS, bootstrap
+from discoformer.functionals.column_summary import level_shares
 from discoformer.functionals.splits import Functional, Split
 from discoformer.functionals.summaries import Region, draw, highest_density_region, mode, probability
 
 if TYPE_CHECKING:
+    from discoformer.api.frames import FrameColumns
     from discoformer.columns.fitting import FitRecipe
 
 __all__ = ["Questions"]
@@ -39,6 +42,7 @@ class Questions:
     """Verbs of `DiScoFormer` that a density in full answers; those read off draws always answer the same."""
 
     field_: Field
+    _frame: FrameColumns | None
     _sample: NDArray[np.float64] | None
     _weights: NDArray[np.float64] | None
     _part: NDArray[np.float64] | None = None
@@ -126,13 +130,32 @@ class Questions:
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
     def mean(self) -> NDArray[np.float64]:
-        """Mean (d,) of the density, from draws: the error is std / 128."""
-        found: NDArray[np.float64] = draw(self._density()).mean(0).cpu().numpy()
+        """Mean (d,) of the density, from draws: the error is std / 128; NaN for categories."""
+        found: NDArray[np.float64] = self._ordered_draws().mean(0)
         return found
 
     def cov(self) -> NDArray[np.float64]:
-        """Covariance (d, d) of the density, from draws."""
-        return np.atleast_2d(np.cov(draw(self._density()).cpu().numpy(), rowvar=False))
+        """Covariance (d, d) of the density, from draws; NaN for categories."""
+        return np.atleast_2d(np.cov(self._ordered_draws(), rowvar=False))
+
+    def shares(self, column: Any) -> dict[Any, float]:
+        """Probabilities of the labels of a category, or of the values of a column that repeat.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from discoformer import DiScoFormer
+        >>> table = pd.DataFrame({"size": np.arange(90.0) ** 0.5, "kind": ["a", "b", "b"] * 30})
+        >>> {label: round(share, 2) for label, share in DiScoFormer().fit(table).shares("kind").items()}
+        {'a': 0.33, 'b': 0.67}
+        """
+        [place] = self._positions(column)
+        found = level_shares(self._margin(column), kinds_of(self._density())[place])
+        if not found:
+            raise DataError(f"column {show_cell(column)} has neither labels nor values of their own")
+        schema = None if self._frame is None else self._frame.schema.used[place]
+        labels = schema.categories if schema is not None and schema.use == "code" else None
+        return {value if labels is None else labels[int(value)]: share for value, share in found.items()}
 
     def mode(self) -> NDArray[np.float64]:
         """The point (d,) of highest density."""
@@ -234,6 +257,13 @@ class Questions:
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_, None
         return self._sample[..., self.field_.support], self._refit(), self._weights
+
+    def _ordered_draws(self) -> NDArray[np.float64]:
+        """Draws (m, d) with NaN for categories, whose codes have no order."""
+        density = self._density()
+        points: NDArray[np.float64] = draw(density).cpu().numpy()
+        points[:, [kind.levels > 0 for kind in kinds_of(density)]] = np.nan
+        return points
 
     def _density(self) -> Density:
         check_is_fitted(self)

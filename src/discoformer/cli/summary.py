@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import torch
-
 from discoformer.cli.options import add_fit, add_input, bound_pairs, fit_table, read_input
 from discoformer.cli.parser import command_parser
-from discoformer.core.checks import DataError
-from discoformer.core.fields import Density, as_density
-from discoformer.functionals.summaries import draw, highest_density_region, mode, probability
-from discoformer.views.terminal import print_table
+from discoformer.columns.schema_column import ColumnSchema
+from discoformer.core.checks import DataError, show_cell
+from discoformer.core.fields import as_density
+from discoformer.data.table import Table
+from discoformer.functionals.column_summary import ColumnSummary, column_summaries
+from discoformer.functionals.summaries import probability
+from discoformer.views.cells import cell_of, number_of
+from discoformer.views.terminal import cell_text, json_cell, print_table
 
 __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
 examples:
   discoformer summary data.csv                             mean, mode, median and regions of every column
-  discoformer summary data.csv --given age=40,sex=1        of the others, given these
+  discoformer summary data.csv --given age=40,country=DE   of the others, given these
   discoformer summary data.csv --probability income=50000:,age=:30
 """
 
 
 def make_parser(name: str) -> argparse.ArgumentParser:
     """Options of the subcommand."""
-    parser = command_parser(name, "Sum up the density of the rows of FILE.", EXAMPLES)
+    parser = command_parser(
+        name,
+        "Sum up the density of the rows of FILE: the numbers, and the shares of labels and of values that "
+        "have a probability of their own.",
+        EXAMPLES,
+    )
     add_input(parser)
     parser.add_argument("--given", metavar="A=1,B=2", type=_values, default={}, help="values of some columns")
     parser.add_argument(
@@ -46,69 +53,99 @@ def run(args: argparse.Namespace) -> None:
     """Read, fit, condition, sum up."""
     if not 0 < args.share < 1:
         raise DataError(f"--share {args.share}: give a number between 0 and 1")
-    table = read_input(args, plain=True)
+    table = read_input(args)
+    names = list(table.names)
+    given = {_place(names, name): value for name, value in args.given.items()}
+    numbers = [number_of(_schema(table, j), names[j], value) for j, value in given.items()]
     density = as_density(fit_table(table, args.model, args.bounds).field)
-    names = [table.names[j] for j in density.support]
-    if len(names) < density.dim:
-        density = density.marginal(density.support)
-    if args.given:
-        given = [_place(names, name) for name in args.given]
-        density = density.conditional(given, list(args.given.values()))
-        names = [name for j, name in enumerate(names) if j not in given]
-    columns = summarize(density, names, args.share)
+    if lost := [names[j] for j in given if j not in density.support]:
+        raise DataError(f"column {show_cell(lost[0])} has no density of its own: leave it out of --given")
+    places = [j for j in density.support if j not in given]
+    density = density.marginal(density.support) if len(density.support) < density.dim else density
+    if given:
+        support = sorted([*places, *given])
+        density = density.conditional([support.index(j) for j in given], numbers)
+    found = {names[j]: own for j, own in zip(places, column_summaries(density, args.share), strict=True)}
+    schemas = {names[j]: _schema(table, j) for j in places}
     report: dict[str, Any] = {
         "n": len(table.values),
         "model": str(args.model),
         "given": args.given,
         "share": args.share,
-        "columns": columns,
+        "columns": {name: _plain(own, schemas[name]) for name, own in found.items()},
     }
     if args.probability is not None:
         region = args.probability
-        region = region if isinstance(region, dict) else dict.fromkeys(names, region)
-        mass = probability(density, {_place(names, name): ends for name, ends in region.items()})
+        region = region if isinstance(region, dict) else dict.fromkeys(found, region)
+        mass = probability(density, {_place(list(found), name): ends for name, ends in region.items()})
         report["probability"] = {"value": mass.value, "standard_error": mass.standard_error}
     if args.json:
         print(json.dumps(report))
         return
-    said = "".join(f", given {name} = {value:g}" for name, value in args.given.items())
-    print(f"{len(table.values)} rows, {len(names)} column(s), model {args.model}{said}")
-    header = ["column", "mean", "std", "mode", "median", f"{args.share:.0%} from", "to", "densest region"]
-    rows = []
-    for name, own in columns.items():
-        numbers = [own["mean"], own["std"], own["mode"], own["median"], *own["interval"]]
-        region = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in own["region"])
-        rows.append([name, *(f"{value:.4g}" for value in numbers), region])
-    print_table(header, rows)
+    said = "".join(f", given {name} = {value}" for name, value in args.given.items())
+    print(f"{len(table.values)} rows, {len(found)} column(s), model {args.model}{said}")
+    _print(found, schemas, args.share)
     if args.probability is not None:
         print(f"probability of the region: {mass.value:.4f} +- {mass.standard_error:.4f}")
 
 
-@torch.no_grad()
-def summarize(density: Density, names: Sequence[str], share: float) -> dict[str, dict[str, Any]]:
-    """Mean, standard deviation, mode, median, interval and region of every column.
+def _print(found: dict[str, ColumnSummary], schemas: dict[str, ColumnSchema | None], share: float) -> None:
+    """A table of the numbers, and one of the shares of labels and atoms."""
+    header = ["column", "mean", "std", "mode", "median", f"{share:.0%} from", "to", "densest region"]
+    rows, shares = [], []
+    for name, own in found.items():
+        text = _Texts(schemas[name])
+        if own.shares:
+            told = sorted(own.shares.items(), key=lambda pair: -pair[1])
+            more = f" and {len(told) - _LABELS} more" if len(told) > _LABELS else ""
+            some = ", ".join(f"{text(value)} {part:.1%}" for value, part in told[:_LABELS])
+            shares.append([name, some + more])
+        if not math.isnan(own.mean):
+            numbers = [text(own.mean), f"{own.std:.4g}", *map(text, (own.mode, own.median, *own.interval))]
+            rows.append([name, *numbers, ", ".join(f"{text(low)} to {text(high)}" for low, high in own.region)])
+    if rows:
+        print_table(header, rows)
+    if shares:
+        print("\nprobabilities of labels, and of values that repeat:" if rows else "")
+        print_table(["column", "shares"], shares)
 
-    >>> from discoformer.baselines.kde import KDE
-    >>> found = summarize(KDE(1.0).fit([[-1.0], [1.0]]), ["a"], 0.5)["a"]
-    >>> abs(found["median"]) < 1e-9, found["interval"][0] < 0 < found["interval"][1]
-    (True, True)
-    """
-    points = draw(density).cpu().numpy()
-    top = mode(density)
-    shares = torch.tensor([0.5, (1 - share) / 2, (1 + share) / 2], dtype=torch.float64)
-    found = {}
-    for j, name in enumerate(names):
-        margin = density.marginal([j]) if density.dim > 1 else density
-        median, low, high = margin.quantile(shares).flatten().tolist()
-        found[name] = {
-            "mean": float(points[:, j].mean()),
-            "std": float(np.std(points[:, j])),
-            "mode": float(top[j]),
-            "median": median,
-            "interval": (low, high),
-            "region": highest_density_region(margin, share).intervals,
-        }
-    return found
+
+_LABELS = 8  # of a column that are shown
+
+
+class _Texts:
+    """Numbers of a column as text: labels and dates as the file has them."""
+
+    def __init__(self, column: ColumnSchema | None) -> None:
+        self.column = column
+
+    def __call__(self, value: float) -> str:
+        cell = cell_of(self.column, value)
+        return f"{cell:.4g}" if isinstance(cell, float) else cell_text(cell)
+
+
+def _plain(own: ColumnSummary, column: ColumnSchema | None) -> dict[str, Any]:
+    """One column for JSON: labels and dates as the file has them."""
+
+    def cell(value: float) -> Any:
+        return json_cell(cell_of(column, value))
+
+    shares = {str(cell(value)): part for value, part in own.shares.items()}
+    if math.isnan(own.mean):
+        return {"mode": cell(own.mode), "shares": shares}
+    numbers = {
+        "mean": cell(own.mean),
+        "std": own.std,
+        "mode": cell(own.mode),
+        "median": cell(own.median),
+        "interval": [cell(end) for end in own.interval],
+        "region": [[cell(end) for end in ends] for ends in own.region],
+    }
+    return {**numbers, "shares": shares} if shares else numbers
+
+
+def _schema(table: Table, column: int) -> ColumnSchema | None:
+    return None if table.schema is None else table.schema.used[column]
 
 
 def _place(names: Sequence[str], name: str) -> int:
@@ -117,19 +154,16 @@ def _place(names: Sequence[str], name: str) -> int:
     return names.index(name)
 
 
-def _values(text: str) -> dict[str, float]:
-    """Numbers by column name.
+def _values(text: str) -> dict[str, str]:
+    """Values by column name, as they are written.
 
-    >>> _values("age=40, height=1.8")
-    {'age': 40.0, 'height': 1.8}
+    >>> _values("age=40, country=DE")
+    {'age': '40', 'country': 'DE'}
     """
     found = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, _, value = part.rpartition("=")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            name = ""
-        if not name.strip():
-            raise argparse.ArgumentTypeError(f"{part!r}: write column=number, as in age=40")
+        if not name.strip() or not value.strip():
+            raise argparse.ArgumentTypeError(f"{part!r}: write column=value, as in age=40")
+        found[name.strip()] = value.strip()
     return found

@@ -69,7 +69,8 @@ def impute(
     def chance(count: int) -> Tensor:
         return torch.rand(draws * len(lost), count, dtype=rows.dtype, generator=generator).to(rows.device)
 
-    filled[:, lost] = density.complete(rows[lost].repeat(draws, 1), chance).reshape(draws, len(lost), -1)
+    which = torch.arange(len(lost), device=rows.device).repeat(draws)
+    filled[:, lost] = density.complete(rows[lost], which, chance).reshape(draws, len(lost), -1)
     return filled
 
 
@@ -101,7 +102,8 @@ def _evenly(density: Density, rows: Tensor) -> Tensor:
         used += count
         return (even.to(shift).unsqueeze(1) + shift).remainder(1.0).clamp(least, 1 - least).flatten(0, 1)
 
-    return density.complete(rows.repeat(_DRAWS, 1), chance).reshape(_DRAWS, *rows.shape)
+    which = torch.arange(len(rows), device=rows.device).repeat(_DRAWS)
+    return density.complete(rows, which, chance).reshape(_DRAWS, *rows.shape)
 
 
 def _likeliest(density: Density, rows: Tensor, column: int, levels: int) -> Tensor:

@@ -107,16 +107,17 @@ class Blend(Density):
 
         return find_quantile(self.cdf, bracket, shares, self.log_weight)
 
-    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
-        """Every row by the part that explains what is there, at random where several do."""
+    def complete(self, rows: Tensor, which: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        """Every draw by the part that explains what is there, at random where several do."""
         terms = torch.stack([part._estimate(rows).log_density for part in self.parts], -1) + self.log_weight
-        below = terms.softmax(-1).cumsum(-1)
+        below = terms.softmax(-1).cumsum(-1)[which]
         chosen = (chance(1) * below[..., -1:] > below).sum(-1).clamp_max(len(self.parts) - 1)
-        found = rows.clone()
+        found = rows[which]
         for k, part in enumerate(self.parts):
             own = (chosen == k).nonzero().flatten()
             if len(own):
-                found[own] = part.complete(rows[own], partial(_of_rows, chance, own))
+                asked, place = which[own].unique(return_inverse=True)
+                found[own] = part.complete(rows[asked], place, partial(_of_rows, chance, own))
         return found
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:

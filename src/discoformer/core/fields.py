@@ -143,10 +143,11 @@ class Density(PointDensity):
     def quantile(self, shares: Any) -> Tensor:
         """Where the distribution function (..., m) of one column is ``shares`` (..., m): (..., m, 1)."""
 
-    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
-        """Rows (n, d) with their gaps, NaN, drawn given the rest of the row.
+    def complete(self, rows: Tensor, which: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+        """Rows (n, d) with their gaps, NaN, drawn given the rest of the row: (m, d), a draw of each of ``which``.
 
-        ``chance(k)`` gives numbers (n, k) between 0 and 1 that the draws come from.
+        ``which`` (m,) are numbers of rows; what rows say is asked once, however often they are drawn.
+        ``chance(k)`` gives numbers (m, k) between 0 and 1 that the draws come from.
         """
         raise DataError(
             f"{type(self).__name__} knows nothing of gaps: use a mixture network such as 'default'"

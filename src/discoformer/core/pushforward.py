@@ -184,11 +184,11 @@ class Pushforward(PushedDensity, Density):
             log_density = log_density + transform.log_det_left_out(at, weights)
         return log_density
 
-    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+    def complete(self, rows: Tensor, which: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
         inside = reduce(lambda points, transform: transform.normalize(points), self.transforms, rows)
-        found = self.base.complete(inside, chance)
+        found = self.base.complete(inside, which, chance)
         found = reduce(lambda points, transform: transform.denormalize(points), self.transforms[::-1], found)
-        return torch.where(rows.isnan(), found.to(rows), rows)
+        return torch.where(rows[which].isnan(), found.to(rows), rows[which])
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         if len(self.transforms) > 1 or not isinstance(self.transforms[0], Frame):

@@ -19,11 +19,14 @@ from discoformer.core.fields import Density
 from discoformer.core.pushforward import on_support
 from discoformer.functionals.splits import Functional
 
-__all__ = ["Region", "draw", "highest_density_region", "mode", "probability"]
+__all__ = ["Interval", "Region", "draw", "highest_density_region", "mode", "probability"]
 
 _DRAWS = 16384
 _STARTS = 8  # of the search for the mode
 _GRID = 512  # points at which a density of one column is compared with a level
+
+
+Interval = tuple[float, float]
 
 
 class Region(NamedTuple):
@@ -38,7 +41,7 @@ class Region(NamedTuple):
 
     share: float
     log_density: float
-    intervals: list[tuple[float, float]]
+    intervals: list[Interval]
 
 
 @torch.no_grad()
@@ -78,8 +81,10 @@ def mode(density: Density) -> NDArray[np.float64]:
 
 
 @torch.no_grad()
-def highest_density_region(density: Density, share: float) -> Region:
+def highest_density_region(density: Density, share: float, *, among: Tensor | None = None) -> Region:
     """The smallest region that holds a share of the mass, its level from draws.
+
+    ``among`` (m, d) are draws to take instead of new ones: of a part of the mass, without atoms.
 
     >>> from discoformer.baselines.kde import KDE
     >>> region = highest_density_region(KDE(1.0).fit([[-9.0], [9.0]]), 0.5)
@@ -88,12 +93,12 @@ def highest_density_region(density: Density, share: float) -> Region:
     """
     if not 0 < share < 1:
         raise DataError(f"a region with share {share}: give one between 0 and 1")
-    points = draw(density)
+    points = draw(density) if among is None else among
     level = float(density.log_density(points).quantile(1 - share, interpolation="lower"))
     return Region(share, level, _intervals(density, points, level) if density.dim == 1 else [])
 
 
-def _intervals(density: Density, points: Tensor, level: float) -> list[tuple[float, float]]:
+def _intervals(density: Density, points: Tensor, level: float) -> list[Interval]:
     """Where the density of one column is above a level: pairs of ends, by bisection between grid points.
 
     The grid is some of the draws and even steps from the least to the largest of them.

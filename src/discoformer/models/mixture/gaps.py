@@ -17,9 +17,11 @@ from torch import Tensor
 from discoformer.models.mixture.slots import student_log_density
 from discoformer.models.mixture.student import StudentMixture
 
-__all__ = ["Look", "Patterns", "look", "patterns"]
+__all__ = ["Look", "Patterns", "look", "patterns", "together"]
 
 _BUDGET = 2**23  # numbers in an intermediate
+_SHARED = 8  # rows of a pattern from which on they are taken together, on the average
+_BITS = 62  # of a whole number: a combination of so many coordinates is one, which sorts fast
 
 
 class Patterns(NamedTuple):
@@ -51,7 +53,38 @@ def patterns(points: Tensor) -> Patterns:
     present = ~points.isnan()
     if bool(present.all()):
         return Patterns(present[:1], torch.zeros(len(points), dtype=torch.long, device=points.device))
-    return Patterns(*torch.unique(present, dim=0, return_inverse=True))
+    dim = present.shape[-1]
+    if dim > _BITS:
+        return Patterns(*torch.unique(present, dim=0, return_inverse=True))
+    place = torch.arange(dim - 1, -1, -1, device=points.device)
+    found, which = (present.long() << place).sum(-1).unique(return_inverse=True)
+    return Patterns((found.unsqueeze(-1) >> place & 1).bool(), which)
+
+
+def together(points: Tensor, budget: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Columns (B, k) that are there, and rows (B, r) that have these and no others, in batches.
+
+    Rows (n, d) that share their columns with many others come by themselves, B = 1; the others, r = 1, with
+    all that have as many columns, as long as their matrices (B, k, k) are within the budget.
+
+    >>> nan = torch.nan
+    >>> x = torch.tensor([[1.0, nan], [nan, 3.0], *[[4.0, 5.0]] * 8])
+    >>> [(columns.tolist(), rows.tolist()) for columns, rows in together(x, 100)]
+    [([[0, 1]], [[2, 3, 4, 5, 6, 7, 8, 9]]), ([[1], [0]], [[1], [0]])]
+    """
+    alone: dict[int, list[tuple[list[int], int]]] = {}
+    for columns, rows in patterns(points).groups():
+        if len(rows) >= _SHARED or not columns:
+            yield torch.tensor([columns], dtype=torch.long, device=points.device), rows.unsqueeze(0)
+        else:
+            alone.setdefault(len(columns), []).extend((columns, row) for row in rows.tolist())
+    for count, found in alone.items():
+        size = max(1, budget // count**2)
+        for start in range(0, len(found), size):
+            columns_of, row_of = zip(*found[start : start + size], strict=True)
+            both = (torch.tensor(part, device=points.device) for part in (columns_of, row_of))
+            columns_there, rows = both
+            yield columns_there, rows.unsqueeze(-1)
 
 
 class Look(NamedTuple):
@@ -113,7 +146,12 @@ def _inverse(scale: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _apply(matrices: Tensor, vectors: Tensor, which: Tensor) -> Tensor:
-    """Symmetric or not, A v of matrices (U, M, d, d) and vectors (n, M, d), by the pattern of each row."""
-    if len(matrices) == 1:
-        return torch.einsum("mde,nme->nmd", matrices[0], vectors)
-    return (matrices[which] @ vectors.unsqueeze(-1)).squeeze(-1)
+    """Symmetric or not, A v of matrices (U, M, d, d) and vectors (n, M, d), by the pattern of each row.
+
+    Rows are in the order of their patterns.
+    """
+    if len(matrices) * _SHARED > len(which):
+        return (matrices[which] @ vectors.unsqueeze(-1)).squeeze(-1)
+    parts = vectors.split(torch.bincount(which, minlength=len(matrices)).tolist())
+    found = [torch.einsum("mde,nme->nmd", own, part) for own, part in zip(matrices, parts, strict=True)]
+    return torch.cat(found) if len(found) > 1 else found[0]

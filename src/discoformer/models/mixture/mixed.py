@@ -24,7 +24,7 @@ from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import find_quantile
 from discoformer.models.mixture.fill import fill
-from discoformer.models.mixture.gaps import look, patterns
+from discoformer.models.mixture.gaps import look, patterns, together
 from discoformer.models.mixture.leave_one_out import Beside, Components, SlotsSeen, lose
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.tables import Tally, log_share
@@ -33,6 +33,7 @@ __all__ = ["MixedMixture", "columns_of", "to_codes"]
 
 _TURNS = 3  # copies of a circular law on either side: what is beyond does not count
 _IMPOSSIBLE = 2**31  # a code that no table has
+_BUDGET = 2**22  # numbers in an intermediate
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,9 +273,9 @@ class MixedMixture(Density):
 
         return find_quantile(self.cdf, bracket, shares, self.log_weight)
 
-    def complete(self, rows: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
+    def complete(self, rows: Tensor, which: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
         points, noise = rows[:, : self.numbers].to(self.log_weight), chance(1 + self.dim).to(self.log_weight)
-        numbers, codes = fill(self.student, self.tables, points, self._codes(rows), noise)
+        numbers, codes = fill(self.student, self.tables, points, self._codes(rows), noise, which)
         return torch.cat([numbers, codes.to(numbers)], -1)
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -287,27 +288,27 @@ class MixedMixture(Density):
         share = log_share(self.tables, codes) if self.tables else points.new_zeros(1, len(rows))
         share = share.expand(len(self.log_weight), -1)
         found = torch.empty_like(often)
-        for columns, group in patterns(points).groups():
-            own = Beside(
-                share[None, :, group], _change(tallies, codes[group], often[group]), evidence.count[None]
-            )
+        for columns, group in together(points, max(1, _BUDGET // len(self.log_weight))):
+            change = _change(tallies, codes[group], often[group])
+            own = Beside(share[:, group].transpose(0, 1), change, evidence.count.expand(len(group), -1))
             found[group] = self._without(columns, points[group], often[group], own)
         return found
 
-    def _without(self, columns: list[int], points: Tensor, often: Tensor, beside: Beside) -> Tensor:
-        """`left_out` of rows (n, d) that have these continuous columns."""
-        evidence, present, frequency = self.student.evidence, self.present, often.unsqueeze(0)
+    def _without(self, columns: Tensor, points: Tensor, often: Tensor, beside: Beside) -> Tensor:
+        """`left_out` of rows (B, r, d) that have these continuous columns (B, k)."""
+        evidence, present = self.student.evidence, self.present
         assert evidence is not None and present is not None
-        weight = self.log_weight.unsqueeze(0)
-        if not columns:
+        weight = self.log_weight.expand(len(columns), -1)
+        if not columns.shape[-1]:
             terms = weight.unsqueeze(-1) + beside.log_density
-            return lose(weight, beside.rows, terms, frequency, [beside.change]).squeeze(0)
-        part = columns_of(self.student, columns)
-        seen = SlotsSeen.of(Components(*(getattr(part, name).unsqueeze(0) for name in _PARTS)), None)
-        count = present[:, columns].mean(-1)  # rows that the law of these columns rests on
+            return lose(weight, beside.rows, terms, often, [beside.change])
+        mean = self.student.mean[:, columns].transpose(0, 1)  # (B, M, k)
+        scale = self.student.scale[:, columns.unsqueeze(-1), columns.unsqueeze(-2)].transpose(0, 1)
+        seen = SlotsSeen.of(Components(weight, mean, scale, self.student.nu.expand_as(weight)), None)
+        count = present[:, columns].mean(-1).mT  # rows that the law of these columns rests on
         mass = evidence.mass * count / evidence.count.clamp_min(torch.finfo(count.dtype).tiny)
-        own = replace(evidence, count=count, mass=mass).map(lambda t: t.unsqueeze(0))
-        return seen.without(points[None, :, columns], frequency, own, beside).squeeze(0)
+        own = replace(evidence.map(lambda t: t.expand_as(weight)), count=count, mass=mass)
+        return seen.without(points.take_along_dim(columns.unsqueeze(-2), -1), often, own, beside)
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         raise DataError("a density with categories, gaps or circles has no linear images in closed form")
@@ -358,13 +359,17 @@ def _normalized(log_weight: Tensor) -> Tensor:
 
 
 def _change(tallies: Sequence[Tally], codes: Tensor, often: Tensor) -> Callable[[Tensor], Tensor]:
-    """How the tables' log probabilities (1, M, n) change with what slots hold (1, M, n) of rows."""
+    """How the tables' log probabilities (B, M, r) change with what slots hold (B, M, r) of rows.
+
+    The rows have ``codes`` (B, r, c) and count ``often`` (B, r).
+    """
 
     def change(held: Tensor) -> Tensor:
-        total = torch.zeros_like(held)
-        for tally, code in zip(tallies, codes.unbind(-1), strict=True):
+        flat = held.transpose(0, 1).flatten(1)  # (M, B r)
+        total = torch.zeros_like(flat)
+        for tally, code in zip(tallies, codes.flatten(0, 1).unbind(-1), strict=True):
             there = (code >= 0) & (code < tally.total.shape[-1])
-            total = total + tally.change(torch.where(there, code, -1), held[0], often)
-        return total
+            total = total + tally.change(torch.where(there, code, -1), flat, often.flatten())
+        return total.unflatten(1, often.shape).transpose(0, 1)
 
     return change

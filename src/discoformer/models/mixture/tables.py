@@ -87,9 +87,9 @@ def log_share(log_tables: tuple[Tensor, ...], codes: Tensor) -> Tensor:
     for column, table in enumerate(log_tables):
         code = codes[..., column].unsqueeze(-2)  # (..., 1, m)
         known = (code >= 0) & (code < table.shape[-1])
-        shape = torch.broadcast_shapes(table.shape[:-1], (*code.shape[:-2], 1)) + code.shape[-1:]
-        index = torch.where(known, code, 0).expand(shape)
-        term = table.expand(*shape[:-1], table.shape[-1]).gather(-1, index)
+        rank = max(table.ndim, code.ndim)
+        own, index = (part[(None,) * (rank - part.ndim)] for part in (table, torch.where(known, code, 0)))
+        term = own.take_along_dim(index, -1)
         found = found + torch.where(known, term, torch.where(code == -1, 0.0, -torch.inf))
     return found
 
