@@ -108,7 +108,13 @@ def main() -> None:
             mean = {key: float(np.nanmean([run[key] for run in runs])) for key in COLUMNS}
             likelier = mean["default"] > np.nanmax([mean["complete"], mean["mean"]])
             closer = mean["error"] <= min(mean["iterative"], mean["knn"])
-            cells = [name, *map(str, rows.shape), str(rate), str(splits), *(f"{mean[key]:.3f}" for key in COLUMNS)]
+            cells = [
+                name,
+                *map(str, rows.shape),
+                str(rate),
+                str(splits),
+                *(f"{mean[key]:.3f}" for key in COLUMNS),
+            ]
             lines.append([*cells, str(bool(likelier)), str(bool(closer))])
             print(dict(zip(header, lines[-1], strict=True)), file=sys.stderr, flush=True)
     with sys.stdout if args.out == "-" else open(args.out, "w", newline="") as file:  # noqa: SIM115

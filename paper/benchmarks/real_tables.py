@@ -80,13 +80,13 @@ def _frame(name: str) -> pd.DataFrame:
 
 
 def _few_values(frame: pd.DataFrame) -> list[str]:
-    """Columns of numbers with few values, most places of whose grid are empty."""
-    found = []
-    for column in infer_schema(frame):
+    """Columns of numbers with few values, without a grid or with one most places of which are empty."""
+    found, schema = [], infer_schema(frame)
+    for column in schema:
         if column.use == "number" and column.distinct < FEW_VALUES:
-            values = np.unique(frame[column.name].to_numpy(dtype=np.float64))
+            values = np.unique(to_numbers(frame, type(schema)((column,))))
             step = column.step or float(np.diff(values).min())
-            if 2 * len(values) < (values[-1] - values[0]) / step + 1:
+            if not column.step or 2 * len(values) < (values[-1] - values[0]) / step + 1:
                 found.append(column.name)
     return found
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -249,3 +250,21 @@ def test_quantiles_given_other_columns_come_in_batches(table: torch.Tensor, dens
 def test_the_labels_of_a_category_have_no_order(density: Density) -> None:
     with pytest.raises(DataError, match="no order"):
         density.marginal([0]).quantile([0.5])
+
+
+def test_angles_with_their_mode_at_the_seam_have_no_jump_and_mass_one() -> None:
+    """From the sample to the density: 350 and 10 degrees are near each other."""
+    rng = np.random.default_rng(0)
+    angles = torch.from_numpy(rng.normal(0, 25, (300, 1)) % 360)
+    field = FitRecipe(resolve("default").method, kinds=[ColumnKind("circular", period=360.0)]).fit(angles)
+    density = as_density(field)
+    line = torch.linspace(0, 360, 7201, dtype=torch.float64).unsqueeze(-1)
+    log_density, score = density.estimate(line[:-1])
+    whole = torch.cat([log_density, log_density[:1]]).exp()
+    assert float(torch.trapezoid(whole, line[:, 0])) == pytest.approx(1, abs=1e-4)
+    assert float((log_density[0] - log_density[-1]).abs()) < 2 * float(score.abs().max()) * 0.05
+    nearest = torch.tensor([[1e-9], [360 - 1e-9]], dtype=torch.float64)
+    ends = density.estimate(nearest)
+    torch.testing.assert_close(ends.log_density[0], ends.log_density[1], rtol=0, atol=1e-6)
+    torch.testing.assert_close(ends.score[0], ends.score[1], rtol=0, atol=1e-6)
+    assert float(ends.log_density[0]) > float(log_density.max()) - 0.2  # the mode is there

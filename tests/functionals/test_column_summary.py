@@ -53,7 +53,9 @@ def test_every_kind_is_told_in_its_own_way() -> None:
     assert amount.shares[0.0] == pytest.approx((rows[:, 1] == 0).mean(), abs=0.02)
     assert amount.interval[0] == 0 and all(low > 0.5 for low, _ in amount.region)
 
-    assert count.median == round(count.median) and all(end == round(end) for ends in count.region for end in ends)
+    assert count.median == round(count.median) and all(
+        end == round(end) for ends in count.region for end in ends
+    )
     assert min(hour.mean % 24, -hour.mean % 24) < 0.8 and hour.std == pytest.approx(1, abs=0.3)
     low, high = hour.interval
     assert low > 18 and high < 6  # from the evening on to the morning

@@ -30,7 +30,7 @@ from discoformer.functionals.splits import Functional, Split
 from discoformer.functionals.summaries import Region, draw, highest_density_region, mode, probability
 
 if TYPE_CHECKING:
-    from discoformer.api.frames import FrameColumns
+    from discoformer.api.data_frames import FrameColumns
     from discoformer.columns.fitting import FitRecipe
 
 __all__ = ["Questions"]
@@ -146,8 +146,8 @@ class Questions:
         >>> import pandas as pd
         >>> from discoformer import DiScoFormer
         >>> table = pd.DataFrame({"size": np.arange(90.0) ** 0.5, "kind": ["a", "b", "b"] * 30})
-        >>> {label: round(share, 2) for label, share in DiScoFormer().fit(table).shares("kind").items()}
-        {'a': 0.33, 'b': 0.67}
+        >>> {label: round(share, 1) for label, share in DiScoFormer().fit(table).shares("kind").items()}
+        {'a': 0.3, 'b': 0.7}
         """
         [place] = self._positions(column)
         found = level_shares(self._margin(column), kinds_of(self._density())[place])

@@ -102,7 +102,9 @@ def _print(found: dict[str, ColumnSummary], schemas: dict[str, ColumnSchema | No
             shares.append([name, some + more])
         if not math.isnan(own.mean):
             numbers = [text(own.mean), f"{own.std:.4g}", *map(text, (own.mode, own.median, *own.interval))]
-            rows.append([name, *numbers, ", ".join(f"{text(low)} to {text(high)}" for low, high in own.region)])
+            rows.append(
+                [name, *numbers, ", ".join(f"{text(low)} to {text(high)}" for low, high in own.region)]
+            )
     if rows:
         print_table(header, rows)
     if shares:

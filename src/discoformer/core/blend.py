@@ -74,11 +74,17 @@ class Blend(Density):
         return Estimate(log_density, (share * scores).sum(-2))
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        draws = torch.stack([part.sample(n, generator) for part in self.parts], -3)  # (..., K, n, d)
+        """Of every part as many as chance gives it; of a batch, where that differs, n of each."""
         flat = self.log_weight.exp().reshape(-1, len(self.parts))
+        if self.log_weight.ndim == 1:
+            chosen = torch.multinomial(flat[0], n, replacement=True, generator=generator)
+            counts = torch.bincount(chosen, minlength=len(self.parts)).tolist()
+            draws = [part.sample(k, generator) for part, k in zip(self.parts, counts, strict=True) if k]
+            return torch.cat(draws)[chosen.argsort(stable=True).argsort()]
+        draws = [part.sample(n, generator) for part in self.parts]
         chosen = torch.multinomial(flat, n, replacement=True, generator=generator)
         index = chosen.reshape(*self.log_weight.shape[:-1], 1, n, 1)
-        return draws.take_along_dim(index, -3).squeeze(-3)
+        return torch.stack(draws, -3).take_along_dim(index, -3).squeeze(-3)
 
     def marginal(self, columns: Sequence[int]) -> Density:
         return Blend(tuple(part.marginal(columns) for part in self.parts), self.log_weight)

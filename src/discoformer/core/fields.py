@@ -144,7 +144,7 @@ class Density(PointDensity):
         """Where the distribution function (..., m) of one column is ``shares`` (..., m): (..., m, 1)."""
 
     def complete(self, rows: Tensor, which: Tensor, chance: Callable[[int], Tensor]) -> Tensor:
-        """Rows (n, d) with their gaps, NaN, drawn given the rest of the row: (m, d), a draw of each of ``which``.
+        """Rows (n, d) with their gaps, NaN, drawn given the rest of the row: (m, d), one per ``which``.
 
         ``which`` (m,) are numbers of rows; what rows say is asked once, however often they are drawn.
         ``chance(k)`` gives numbers (m, k) between 0 and 1 that the draws come from.

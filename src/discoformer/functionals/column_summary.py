@@ -121,4 +121,3 @@ def _around(draws: Tensor, kind: ColumnKind) -> tuple[float, float]:
     length = min(1.0, math.hypot(east, north))
     spread = math.sqrt(-2 * math.log(max(length, 1e-300))) / turn
     return kind.origin + math.atan2(north, east) / turn % kind.period, spread
-

@@ -47,7 +47,7 @@ def fill(
     slot = torch.empty(len(which), dtype=torch.long, device=points.device)
     for seen in look(student, points):
         held = (student.log_weight + seen.log_density + beside[seen.rows]).softmax(-1)
-        place = torch.full_like(points[:, 0], -1, dtype=torch.long)
+        place = torch.full((len(points),), -1, dtype=torch.long, device=points.device)
         place[seen.rows] = torch.arange(len(seen.rows), device=points.device)
         for draws in (place[which] >= 0).nonzero().flatten().split(max(1, _BUDGET // max(1, dim) ** 2)):
             at = place[which[draws]]  # (k,), among the rows seen

@@ -370,6 +370,7 @@ def _change(tallies: Sequence[Tally], codes: Tensor, often: Tensor) -> Callable[
         for tally, code in zip(tallies, codes.flatten(0, 1).unbind(-1), strict=True):
             there = (code >= 0) & (code < tally.total.shape[-1])
             total = total + tally.change(torch.where(there, code, -1), flat, often.flatten())
-        return total.unflatten(1, often.shape).transpose(0, 1)
+        changed: Tensor = total.unflatten(1, often.shape).transpose(0, 1)
+        return changed
 
     return change
