@@ -26,7 +26,7 @@ from discoformer.core.fields import Field, Method
 from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
 
-__all__ = ["ScoreMatching", "ScoreNetwork", "implicit_loss", "sliced_loss"]
+__all__ = ["ScoreMatching", "ScoreNetwork", "implicit_loss", "perceptron", "sliced_loss"]
 
 Score = Callable[[Tensor], Tensor]
 Loss = Literal["implicit", "sliced"]
@@ -143,7 +143,7 @@ class ScoreMatching(Method):
 
     def _losses(self, layers: list[Tensor], points: Tensor, noise: Tensor) -> Tensor:
         def score(queries: Tensor) -> Tensor:
-            return _perceptron(layers, queries)
+            return perceptron(layers, queries)
 
         if self.loss == "sliced":
             return sliced_loss(score, points, noise)
@@ -177,14 +177,22 @@ class ScoreNetwork(Field):
         return self.layers[0].shape[-2]
 
     def _score(self, queries: Tensor) -> Tensor:
-        return _perceptron(self.layers, queries.to(self.layers[0].dtype)).to(queries.dtype)
+        return perceptron(self.layers, queries.to(self.layers[0].dtype)).to(queries.dtype)
 
 
-def _perceptron(layers: list[Tensor], points: Tensor) -> Tensor:
+def perceptron(
+    layers: list[Tensor], points: Tensor, activation: Callable[[Tensor], Tensor] = F.silu
+) -> Tensor:
+    """The output (..., n, out) of layers: weight (..., in, out), bias (..., 1, out), weight, ...
+
+    >>> one, zero = torch.ones(1, 1), torch.zeros(1, 1)
+    >>> perceptron([one, zero, one, one], zero)
+    tensor([[1.]])
+    """
     for index in range(0, len(layers), 2):
         points = points @ layers[index] + layers[index + 1]
         if index < len(layers) - 2:
-            points = F.silu(points)
+            points = activation(points)
     return points
 
 

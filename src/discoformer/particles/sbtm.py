@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from discoformer.baselines.score_matching import implicit_loss
+from discoformer.baselines.score_matching import implicit_loss, perceptron
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Field
 from discoformer.particles.oracles import Answer, Oracle
@@ -123,12 +124,7 @@ class SBTM(Oracle):
         self._optimizer = torch.optim.Adam(self._layers, lr=self.rate) if layers else None
 
     def _network(self, points: Tensor) -> Tensor:
-        last = len(self._layers) - 2
-        for index in range(0, len(self._layers), 2):
-            points = points @ self._layers[index] + self._layers[index + 1]
-            if index < last:
-                points = points / (1 + points.abs())  # softsign
-        return points
+        return perceptron(self._layers, points, F.softsign)
 
     def _fit_start(self, points: Tensor, inputs: Tensor) -> None:
         """Fit to the exact score of the start at the start's particles."""
