@@ -42,7 +42,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
-    "ignore_pattern": "quickstart",  # what `make run` runs
+    "ignore_pattern": "quickstart|own_prior",  # what `make run` runs, and what trains for minutes
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1,

@@ -41,7 +41,7 @@ class TorchDensity(Distribution):
 
     @torch.no_grad()
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Points (*sample_shape, *batch_shape, d), by torch's own random numbers."""
+        """Points, of shape ``(*sample_shape, *batch_shape, d)``, by torch's own random numbers."""
         shape = self._extended_shape(torch.Size(sample_shape))
         return self.density.sample(max(1, shape[:-1].numel())).reshape(shape)
 
