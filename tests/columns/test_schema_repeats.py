@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoformer.columns.schema_repeats import find_atoms, find_grid
+from discoformer.columns.schema_repeats import find_atoms, find_grid, without_heaps
 
 STEPS = [1.0, 5.0, 0.1, 0.01, 0.25, 1 / 16, 2.54, 1e-6, 3e5, 1 / 3]
 
@@ -60,3 +60,12 @@ def test_atoms_are_found_wherever_they_are() -> None:
     values = np.concatenate([rng.normal(size=500), np.full(60, 0.3), np.full(90, -8.0)])
     distinct, counts = np.unique(values, return_counts=True)
     assert [distinct[place] for place in find_atoms(distinct, counts)] == [-8.0, 0.3]
+
+
+def test_zeros_among_heaps_are_an_atom_and_heaps_alone_are_none() -> None:
+    rng = np.random.default_rng(0)
+    heaps = np.repeat(1000.0 * np.arange(1, 13), 60)  # round incomes
+    others = np.concatenate([rng.gamma(2.0, 4000.0, 2000), heaps])
+    for zeros, expected in ((0, []), (300, [0.0])):
+        distinct, counts = np.unique(np.concatenate([np.zeros(zeros), others]), return_counts=True)
+        assert [distinct[place] for place in without_heaps(find_atoms(distinct, counts), counts)] == expected

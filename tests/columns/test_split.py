@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
-from discoformer.columns.split import fit_split
+from discoformer.columns.split import fit_split, on_lattice
 from discoformer.core.checks import DataError
 
 F64 = torch.float64
@@ -70,3 +70,13 @@ def test_codes_must_be_codes(table: torch.Tensor) -> None:
     table[0, 0] = 3.0
     with pytest.raises(DataError, match="'kind' has the value 3, which is none of its 3 levels"):
         fit_split(table, KINDS, ["kind", "amount", "x", "hour", "size"])
+
+
+@pytest.mark.parametrize(
+    ("step", "origin"), [(0.1, 0.0), (0.25, 0.0), (0.171, 0.0), (0.01, 0.005), (5.0, 2.0)]
+)
+def test_lattice_values_are_as_they_are_written(step: float, origin: float) -> None:
+    """A tree of decisions tells 6.6 from 66 x 0.1, and drawn rows from real ones by that."""
+    places = torch.arange(-50.0, 500.0, dtype=torch.float64)
+    written = [float(f"{origin + step * k:.6f}") + 0.0 for k in places.tolist()]
+    assert on_lattice(places, ColumnKind(step=step, origin=origin)).tolist() == written

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Grid", "find_atoms", "find_grid"]
+__all__ = ["Grid", "find_atoms", "find_grid", "without_heaps"]
 
 # An atom: a value that at least this share of the rows have, and this many of them,
 ATOM_SHARE = 0.01
@@ -22,8 +22,10 @@ ATOM_ROWS = 5
 ATOM_NEIGHBOURS = 10
 ATOM_PEAK = 2.0
 ATOM_CHANCE = 1e-6
-# More atoms than these are heaps (round prices, round ages), not special values.
+# More atoms than these are heaps (round prices, round ages), not special values, but for those that are so
+# many times as frequent as the first one too many: zeros among round incomes.
 ATOMS_MOST = 5
+ATOMS_ABOVE_HEAPS = 3.0
 
 # A grid is believed if its step is this many times the rounding error of the largest value.
 GRID_OVER_NOISE = 1000.0
@@ -119,3 +121,15 @@ def find_atoms(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> list
         if bdtrc(int(counts[place]) - 1, int(window.sum()), share) < ATOM_CHANCE:
             found.append(int(place))
     return sorted(found, key=lambda place: -int(counts[place]))
+
+
+def without_heaps(atoms: list[int], counts: NDArray[np.int64]) -> list[int]:
+    """Of the atoms that `find_atoms` gives, the most frequent first, those that stand out from heaps.
+
+    >>> counts = np.array([300, 50, 40, 40, 30, 30, 30, 20])
+    >>> without_heaps(list(range(8)), counts), without_heaps(list(range(5)), counts)
+    ([0], [0, 1, 2, 3, 4])
+    """
+    if len(atoms) <= ATOMS_MOST:
+        return atoms
+    return [place for place in atoms if counts[place] >= ATOMS_ABOVE_HEAPS * counts[atoms[ATOMS_MOST]]]

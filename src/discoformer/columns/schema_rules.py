@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from discoformer.columns.schema_cells import mixed_numbers
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, resolution, time_type, to_times
-from discoformer.columns.schema_repeats import ATOMS_MOST, Grid, find_atoms, find_grid
+from discoformer.columns.schema_repeats import Grid, find_atoms, find_grid, without_heaps
 from discoformer.core.checks import show_cell
 
 if TYPE_CHECKING:
@@ -301,11 +301,12 @@ def _by_repeats(
     grid = find_grid(distinct, float(eps)) if len(distinct) < counts.sum() else None
     if grid is not None and _repeats(distinct[others], counts[others], grid):
         return _on_grid(base, distinct, grid)
-    if atoms and len(atoms) <= ATOMS_MOST:
-        shares = [f"{distinct[j]:g} in {100 * counts[j] / counts.sum():.0f} %" for j in atoms]
+    alone = without_heaps(atoms, counts)
+    if alone:
+        shares = [f"{distinct[j]:g} in {100 * counts[j] / counts.sum():.0f} %" for j in alone]
         reason = f"{', '.join(shares)} of the rows"
         return replace(
-            base, kind="atoms", reason=reason, atoms=tuple(float(distinct[j]) for j in sorted(atoms))
+            base, kind="atoms", reason=reason, atoms=tuple(float(distinct[j]) for j in sorted(alone))
         )
     heaped = "; heaps at round values" if atoms else ""
     if math.isfinite(base.high):

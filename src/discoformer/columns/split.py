@@ -20,11 +20,12 @@ from discoformer.core.fields import Density, Estimate
 from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import At, Transform
 
-__all__ = ["SplitColumns", "SplitKind", "fit_split", "kinds_of"]
+__all__ = ["SplitColumns", "SplitKind", "fit_split", "kinds_of", "on_lattice"]
 
 
 _LEAST = 1e-12  # shares this close to 0 and 1 are those of the ends
 _ON_GRID = 1e-6  # rounding, in steps of a lattice
+_DIGITS, _WHOLE = 6, 1e-9  # decimals of a step, at most, and what they may be off by
 
 
 class SplitKind(NamedTuple):
@@ -265,13 +266,27 @@ def _which_atom(x: Tensor, column: SplitKind) -> Tensor:
     return torch.where(x.isnan(), torch.nan, code)
 
 
+def on_lattice(places: Tensor, kind: ColumnKind) -> Tensor:
+    """Values at whole places of a lattice, as they are written: 66 steps of 0.1 are 6.6, to the last bit.
+
+    >>> on_lattice(torch.tensor([66.0], dtype=torch.float64), ColumnKind(step=0.1)).item(), 66 * 0.1
+    (6.6, 6.6000000000000005)
+    """
+    for digits in range(_DIGITS + 1):
+        unit = 10.0**digits
+        step, origin = kind.step * unit, kind.origin * unit
+        if abs(step - round(step)) <= _WHOLE * step and abs(origin - round(origin)) <= _WHOLE * step:
+            return (round(origin) + round(step) * places) / unit + 0.0
+    return kind.origin + kind.step * places + 0.0
+
+
 def _back(column: SplitKind, number: Tensor | None, category: Tensor | None) -> Tensor:
     """A column from its continuous part and its category."""
     kind = column.kind
     if number is not None:
         number = number + column.cut
         if kind.step:
-            number = kind.origin + kind.step * ((number - kind.origin) / kind.step).round() + 0.0
+            number = on_lattice(((number - kind.origin) / kind.step).round(), kind)
         if kind.period:
             number = kind.origin + (number - kind.origin).remainder(kind.period)
     if category is None or kind.kind == "category":
