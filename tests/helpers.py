@@ -13,7 +13,7 @@ from torch import Tensor
 
 from discoformer.baselines.kde import KDE
 from discoformer.columns.bounds import FREE
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.fields import Estimate, Method, PointDensity
 from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import SupportWarning

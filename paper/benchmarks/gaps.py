@@ -27,7 +27,7 @@ from real_tables import numbers_of_table
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.impute import impute
 from discoformer.core.checks import DataError
 from discoformer.core.fields import as_density, as_point_density

@@ -27,7 +27,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 
 from discoformer.baselines.independent import IndependentColumns
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.fields import as_point_density
 from discoformer.methods import resolve
 

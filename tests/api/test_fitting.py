@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discoformer import KDE, DataError, DiScoFormer, PointDensity, RangeWarning, estimate
 from discoformer.api.fitting import fit_sample, fit_stream
 from discoformer.columns.bounds import FREE
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.pushforward import PushedField
 from discoformer.methods import METHODS, resolve
 from discoformer.scale.opening import open_source

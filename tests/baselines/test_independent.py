@@ -4,7 +4,7 @@ import numpy as np
 
 from discoformer.baselines.independent import IndependentColumns
 from discoformer.baselines.kde import KDE
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import ColumnKind
 from discoformer.core.fields import as_point_density
 

@@ -12,7 +12,7 @@ import pytest
 from discoformer import SupportWarning
 from discoformer.baselines import KDE
 from discoformer.cli import main
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.data.datasets import real_dataset
 from discoformer.data.files import Table, write_table
 from discoformer.evaluation.held_out import held_out_log_likelihood

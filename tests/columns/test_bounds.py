@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 from discoformer.baselines.kde import KDE
 from discoformer.columns.bounds import HalfLine, Interval, fit_maps, parse_bounds
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Method
 from discoformer.core.pushforward import Pushforward

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.lattice import dequantize, log_mass
 from discoformer.core.checks import DataError

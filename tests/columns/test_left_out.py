@@ -11,7 +11,7 @@ from helpers import fit_quietly, mixture_network
 from numpy.typing import NDArray
 
 from discoformer import DataError, DiScoFormer, SupportWarning
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.restriction import Restriction
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import torch
 from helpers import fit_quietly
 
 from discoformer import KDE, DiScoFormer, SupportWarning
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.support import divide
 from discoformer.core.checks import DataError
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from discoformer import KDE, DataError, Density, Field, PointDensity
 from discoformer.baselines import SteinGradient
 from discoformer.columns.bounds import FREE, Bound, fit_maps
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.fields import as_density
 from discoformer.core.frames import Whiten
 from discoformer.core.pushforward import PushedDensity, PushedField, Pushforward, on_support, push

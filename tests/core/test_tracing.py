@@ -5,7 +5,7 @@ import torch
 from helpers import gmm_sample
 from torch import Tensor
 
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density, as_density
 from discoformer.core.moving import moved

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 
 from discoformer import DiScoFormer
 from discoformer.baselines import KDE, GaussianMixtureBIC
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError
 from discoformer.evaluation.held_out import held_out_log_likelihood
 from discoformer.methods import resolve

@@ -8,7 +8,7 @@ import torch
 from helpers import assert_relative, attention_network, exportable_field, queries_for, uneven_sample
 
 from discoformer import SupportWarning
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
 from discoformer.core.frames import FRAMES

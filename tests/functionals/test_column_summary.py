@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from discoformer import DataError, DiScoFormer
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import ColumnKind
 from discoformer.core.fields import Density, as_density
 from discoformer.functionals.column_summary import column_summaries

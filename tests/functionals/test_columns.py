@@ -6,7 +6,7 @@ import torch
 
 from discoformer import load_model
 from discoformer.baselines.kde import KDE
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.functionals import ImpossibleWarning, entropy, jensen_shannon, kl_divergence
 from discoformer.functionals.columns import suited
 

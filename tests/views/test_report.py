@@ -14,7 +14,7 @@ from torch import Tensor
 
 from discoformer.baselines.kde import KDE
 from discoformer.cli import main
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Field, Method
 from discoformer.core.transforms import SupportWarning

@@ -19,7 +19,7 @@ import discoformer.api.data_frames as frames
 from discoformer.api.answers import estimate_remote
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.questions import Questions
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError, check_points, check_weights, show_cell
 from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density

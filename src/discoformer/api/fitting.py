@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from discoformer.columns.bounds import FREE, Bound, fill_bounds, parse_bounds
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.core.checks import check_points
 from discoformer.core.fields import Field

@@ -31,7 +31,7 @@ from discoformer.functionals.summaries import Region, draw, highest_density_regi
 
 if TYPE_CHECKING:
     from discoformer.api.data_frames import FrameColumns
-    from discoformer.columns.fitting import FitRecipe
+    from discoformer.columns.fit_recipe import FitRecipe
 
 __all__ = ["Questions"]
 

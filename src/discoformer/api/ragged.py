@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Estimate, as_point_density
 from discoformer.methods import Resolved, check_range, resolve

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import check_points
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_point_density
 

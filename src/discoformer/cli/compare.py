@@ -28,7 +28,7 @@ from discoformer.cli.options import (
 )
 from discoformer.cli.parser import command_parser
 from discoformer.columns.bounds import FREE, fill_bounds, fit_maps, parse_bounds
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.schema import infer_schema
 from discoformer.core.atomic_files import check_folder, replacing

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discoformer.cli.options import add_fit, add_input, independent, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.bounds import fill_bounds, parse_bounds
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.data.files import read_queries, refuse_without_density
 from discoformer.data.numeric import numeric_table

@@ -44,7 +44,7 @@ def impute(
 
     Examples
     --------
-    >>> from discoformer.columns.fitting import FitRecipe
+    >>> from discoformer.columns.fit_recipe import FitRecipe
     >>> from discoformer.methods import resolve
     >>> x = torch.randn(200, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> table = torch.cat([x, x + 0.1 * x.flip(0)], -1)

@@ -46,7 +46,7 @@ def log_mass(density: PointDensity, rows: Tensor, kinds: Sequence[ColumnKind]) -
 
     The density is averaged over points that fill the bins evenly.
 
-    >>> from discoformer.columns.fitting import FitRecipe
+    >>> from discoformer.columns.fit_recipe import FitRecipe
     >>> from discoformer.methods import resolve
     >>> counts = torch.poisson(torch.full((300, 1), 3.0, dtype=torch.float64))
     >>> kinds = [ColumnKind(step=1.0)]

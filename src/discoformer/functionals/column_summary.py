@@ -47,7 +47,7 @@ def column_summaries(density: Density, share: float) -> list[ColumnSummary]:
 
     Examples
     --------
-    >>> from discoformer.columns.fitting import FitRecipe
+    >>> from discoformer.columns.fit_recipe import FitRecipe
     >>> from discoformer.methods import resolve
     >>> rows = torch.stack([torch.arange(60.0) % 3, torch.arange(60.0) ** 0.5], -1).double()
     >>> kinds = [ColumnKind("category", levels=3), ColumnKind()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from discoformer.columns.bounds import FREE, Bound
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.layout import MixedMethod
 from discoformer.columns.schema_column import ColumnSchema

@@ -14,7 +14,7 @@ from discoformer.columns.schema_column import Kind
 from discoformer.views.page.calibration import Calibration
 from discoformer.views.page.dependence import Pair
 from discoformer.views.page.kinds import date_text
-from discoformer.views.page.summary import ALONE, ColumnSummary, Comparison, TableSummary
+from discoformer.views.page.summary import ALONE, ColumnStatistics, Comparison, TableSummary
 from discoformer.views.page.unusual import Likely, UnusualRow
 
 __all__ = [
@@ -106,7 +106,7 @@ def _lone(summary: TableSummary, known: set[int]) -> list[tuple[int, Words]]:
     return rows
 
 
-def _told(row: UnusualRow, columns: Sequence[ColumnSummary]) -> Words:
+def _told(row: UnusualRow, columns: Sequence[ColumnStatistics]) -> Words:
     if row.column is None:
         return ["log density ", row.log_density]
     column = columns[row.column]
@@ -120,7 +120,7 @@ def _told(row: UnusualRow, columns: Sequence[ColumnSummary]) -> Words:
     return words
 
 
-def suggested(columns: Sequence[ColumnSummary], row: UnusualRow) -> tuple[Words, Words]:
+def suggested(columns: Sequence[ColumnStatistics], row: UnusualRow) -> tuple[Words, Words]:
     """What the others suggest for the odd column, for two cells: from, to; a label and its probability."""
     if row.column is None or row.expected is None:
         return [], []
@@ -130,7 +130,7 @@ def suggested(columns: Sequence[ColumnSummary], row: UnusualRow) -> tuple[Words,
     return [cell(column, expected.low, rough=True)], [cell(column, expected.high, rough=True)]
 
 
-def cell(column: ColumnSummary, value: float, *, rough: bool = False) -> Piece:
+def cell(column: ColumnStatistics, value: float, *, rough: bool = False) -> Piece:
     """A value of a column, to be read: a number, a date or a label; ``rough`` for one that is an estimate."""
     if math.isnan(value):
         return ""

@@ -17,7 +17,7 @@ from discoformer.views.grids import column_grid
 from discoformer.views.page.dependence import Pair, pair_information
 from discoformer.views.page.kinds import DescribedColumn
 from discoformer.views.page.numbers import density_numbers, pack
-from discoformer.views.page.summary import ColumnSummary, TableSummary, describe_columns
+from discoformer.views.page.summary import ColumnStatistics, TableSummary, describe_columns
 from discoformer.views.page.unusual import Expected, Likely, UnusualRow, density_levels
 from discoformer.views.style import bin_count
 
@@ -68,7 +68,7 @@ def explorer_data(
     table: Table,
     field: PointDensity,
     bounds: Sequence[Bound],
-    columns: Sequence[ColumnSummary],
+    columns: Sequence[ColumnStatistics],
     *,
     levels: NDArray[np.float64] | None,
     start: Sequence[int],
@@ -119,7 +119,7 @@ def _shown_rows(count: int, named: Collection[int]) -> NDArray[np.int64]:
     return np.sort(np.array(chosen, dtype=np.int64))
 
 
-def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict[str, Any]:
+def _column(column: ColumnStatistics, x: NDArray[np.float64], bound: Bound) -> dict[str, Any]:
     """A column's range, bounds and histogram; the bars count all rows, shown or not."""
     schema, there = column.kind.schema, x[~np.isnan(x)]
     low, high = _range(column, there, bound)
@@ -148,7 +148,7 @@ def _column(column: ColumnSummary, x: NDArray[np.float64], bound: Bound) -> dict
     }
 
 
-def _range(column: ColumnSummary, there: NDArray[np.float64], bound: Bound) -> tuple[float, float]:
+def _range(column: ColumnStatistics, there: NDArray[np.float64], bound: Bound) -> tuple[float, float]:
     """What pictures of a column show: all labels, the whole of a circle, most of other values."""
     schema = column.kind.schema
     if column.kind.labels:
@@ -187,7 +187,7 @@ def _bins(x: NDArray[np.float64], low: float, high: float, kind: DescribedColumn
     return np.linspace(low, high, count + 1)
 
 
-def _start(columns: Sequence[ColumnSummary], pairs: Sequence[Pair], odd: Sequence[int]) -> list[int]:
+def _start(columns: Sequence[ColumnStatistics], pairs: Sequence[Pair], odd: Sequence[int]) -> list[int]:
     """Columns to show first, in order: the pair that depends the most, the column with the oddest value."""
     fitted = [j for j, column in enumerate(columns) if column.fitted]
     best = [j for pair in pairs[:1] for j in (pair.first, pair.second)]

@@ -26,7 +26,7 @@ from discoformer.views.page.unusual import Unusual, find_unusual
 
 __all__ = [
     "STEPS",
-    "ColumnSummary",
+    "ColumnStatistics",
     "Comparison",
     "TableSummary",
     "describe_columns",
@@ -47,7 +47,7 @@ Measured = tuple[float, float]  # a value and its standard error
 
 
 @dataclass(frozen=True)
-class ColumnSummary:
+class ColumnStatistics:
     """One column: five quantiles, mean, standard deviation, number of distinct values, and its kind.
 
     Numbers that a category does not have are NaN.
@@ -107,7 +107,7 @@ class TableSummary:
     """
 
     rows: int
-    columns: Sequence[ColumnSummary]
+    columns: Sequence[ColumnStatistics]
     model: str
     dimension: int
     effective_dimension: float | None
@@ -179,7 +179,7 @@ def effective_dimension(values: NDArray[np.float64]) -> float:
     return float(eigenvalues.sum() ** 2 / (eigenvalues**2).sum())
 
 
-def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnSummary]:
+def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnStatistics]:
     """Every column of a table in numbers; ``support`` are those with a density."""
     known = {str(column.name): column for column in table.schema or ()}
     columns = enumerate(zip(table.names, table.values.T, strict=True))
@@ -189,14 +189,14 @@ def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnSummary
     ]
 
 
-def _column(x: NDArray[np.float64], known: ColumnSchema, fitted: bool) -> ColumnSummary:
+def _column(x: NDArray[np.float64], known: ColumnSchema, fitted: bool) -> ColumnStatistics:
     there = x[~np.isnan(x)]
     name, kind, distinct = str(known.name), describe_column(x, known), len(np.unique(there))
     if kind.labels or not len(there):
-        return ColumnSummary(name, *(math.nan,) * 7, distinct, kind, fitted)
+        return ColumnStatistics(name, *(math.nan,) * 7, distinct, kind, fitted)
     least, first, median, third, largest = np.quantile(there, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
     mean, sd = float(there.mean()), float(there.std())
-    return ColumnSummary(name, least, first, median, third, largest, mean, sd, distinct, kind, fitted)
+    return ColumnStatistics(name, least, first, median, third, largest, mean, sd, distinct, kind, fitted)
 
 
 def _whole(values: NDArray[np.float64]) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discoformer import KDE, DiScoFormer, RangeWarning, SupportWarning
 from discoformer.columns.bounds import FREE
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
 from discoformer.methods import resolve, without_axes

@@ -18,7 +18,7 @@ from torch import Tensor
 from discoformer.columns.bounds import FREE, Bound, fit_maps
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.left_out import restrict, share_bounds
-from discoformer.columns.mixed_fitting import fit_table
+from discoformer.columns.mixed_recipe import fit_table
 from discoformer.columns.support import divide, divide_survey, rows_suffice
 from discoformer.core.checks import DataError, check_context, check_weights, to_tensor
 from discoformer.core.fields import Field, Method

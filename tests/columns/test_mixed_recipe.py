@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from discoformer.baselines.kde import KDE
-from discoformer.columns.fitting import FitRecipe
+from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.impute import impute
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.split import SplitColumns
