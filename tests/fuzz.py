@@ -44,8 +44,9 @@ class Table:
     model: str
     rng: np.random.Generator = field(repr=False)
 
-    def estimator(self) -> DiScoFormer:
-        return DiScoFormer(model=self.model, bounds=self.bounds if any(self.bounds) else None)
+    def estimator(self, types: str | None = None) -> DiScoFormer:
+        bounds = self.bounds if any(self.bounds) else None
+        return DiScoFormer(model=self.model, bounds=bounds, types=types)
 
     def queries(self) -> Points:
         rows = self.x[self.rng.integers(0, len(self.x), 12)]
@@ -89,6 +90,7 @@ def close(found: Any, expected: Any, near: float = NEAR) -> None:
 def layout(table: Table, est: DiScoFormer) -> None:
     """Memory order, holders and read-only flags change nothing."""
     x = table.x
+    frame = table.number % 6 == 2
     holders: list[Callable[[], Any]] = [
         lambda: np.asfortranarray(x),
         lambda: x[::-1][::-1],
@@ -98,7 +100,8 @@ def layout(table: Table, est: DiScoFormer) -> None:
         lambda: torch.tensor(x),
     ]
     given = holders[table.number % len(holders)]()
-    again = table.estimator().fit(given, sample_weight=table.weights)
+    # The columns of a frame may be counts or have masses, which those of an array have not.
+    again = table.estimator("continuous" if frame else None).fit(given, sample_weight=table.weights)
     queries = table.queries()
     close(np.asarray(again.score_samples(queries)), est.score_samples(queries))
 
@@ -110,6 +113,22 @@ def order(table: Table, est: DiScoFormer) -> None:
     queries = table.queries()
     again = table.estimator().fit(table.x[turn], sample_weight=weights)
     close(again.score_samples(queries), est.score_samples(queries))
+
+
+def frames(table: Table, est: DiScoFormer) -> None:
+    """A frame, whose columns may be counts or have masses: order is nothing, draws have a density."""
+    if table.model != "default":
+        return
+    turn = table.rng.permutation(len(table.x))
+    frame = pd.DataFrame(table.x)
+    weights = table.weights
+    first = table.estimator().fit(frame, sample_weight=weights)
+    again = table.estimator().fit(frame.iloc[turn], sample_weight=None if weights is None else weights[turn])
+    assert [column.kind for column in first.schema_] == [column.kind for column in again.schema_]
+    close(again.score_samples(frame[:12]), first.score_samples(frame[:12]))
+    draws = first.sample(100, random_state=table.number)
+    assert list(draws.columns) == list(frame.columns)
+    assert np.isfinite(first.score_samples(draws)).all()
 
 
 def units(table: Table, est: DiScoFormer) -> None:
@@ -179,7 +198,19 @@ def pickled(table: Table, est: DiScoFormer) -> None:
 def margin(table: Table, est: DiScoFormer) -> None:
     """Quantiles invert the distribution function, and its slope is the density."""
     column = int(table.rng.choice(np.flatnonzero(est.support_)))
-    part = est.marginal([column]).field_
+    _keeps_its_law(est.marginal([column]).field_)
+
+
+def normalized(table: Table, est: DiScoFormer) -> None:
+    """So do those of a column given all others; the whole of it has the mass one."""
+    support = [int(j) for j in table.rng.permutation(np.flatnonzero(est.support_))]
+    if len(support) < 2:
+        return
+    row = table.queries()[0]
+    _keeps_its_law(est.conditional(support[1:], row[support[1:]]).field_)
+
+
+def _keeps_its_law(part: Any) -> None:
     shares = torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)
     at = part.quantile(shares)
     close(part.cdf(at).numpy(), shares.numpy())
@@ -191,6 +222,44 @@ def margin(table: Table, est: DiScoFormer) -> None:
             return
         step = step / 30
     raise AssertionError(f"slope {slope.tolist()} of the distribution function, density {density.tolist()}")
+
+
+def integral(table: Table, est: DiScoFormer) -> None:
+    """The integral of the joint density over a column is the density of the others."""
+    support = [int(j) for j in np.flatnonzero(est.support_)]
+    if len(support) < 2:
+        return
+    over = int(table.rng.choice(support))
+    rest = [j for j in support if j != over]
+    row = table.queries()[0]
+    expected = est.marginal(rest).score_samples(row[None, rest])[0]
+    part = est.conditional(rest, row[rest]).field_
+    shares = torch.cat([torch.tensor([1e-7, 1e-5, 1e-3]), torch.linspace(0.01, 0.5, 30)]).double()
+    edges = part.quantile(torch.cat([shares, 1 - shares.flip(0)[1:]])).flatten().numpy()
+
+    def joint(at: Points) -> Points:
+        rows = np.repeat(row[None], at.size, 0)
+        rows[:, over] = at.ravel()
+        return np.exp(est.score_samples(rows) - expected).reshape(at.shape)
+
+    close(_integrate(joint, np.unique(edges)), 1.0, 1e-4)
+
+
+def _integrate(function: Callable[[Points], Points], edges: Points) -> float:
+    """Gauss's rule with 8 and with 16 nodes between edges; where they differ, both halves anew."""
+    total, low, high = 0.0, edges[:-1], edges[1:]
+    for _ in range(40):
+        middle, half = (low + high) / 2, (high - low) / 2
+        coarse, fine = (
+            (function(middle[:, None] + half[:, None] * nodes) * half[:, None]) @ weights
+            for nodes, weights in map(np.polynomial.legendre.leggauss, (8, 16))
+        )
+        done = np.abs(fine - coarse) <= 1e-7
+        total += float(fine[done].sum())
+        low, high = np.r_[low[~done], middle[~done]], np.r_[middle[~done], high[~done]]
+        if not low.size:
+            break
+    return total
 
 
 def chain(table: Table, est: DiScoFormer) -> None:
@@ -217,7 +286,8 @@ def far(table: Table, est: DiScoFormer) -> None:
             return
 
 
-LAWS = (layout, order, units, gradient, one_by_one, zero_weights, draws, beyond, pickled, margin, chain, far)
+LAWS = (layout, order, frames, units, gradient, one_by_one, zero_weights, draws, beyond, pickled)
+LAWS += (margin, normalized, integral, chain, far)
 
 
 def check(number: int) -> Iterator[tuple[str, str]]:

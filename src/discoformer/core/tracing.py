@@ -5,16 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from discoformer.core.private import transforming
+
 __all__ = ["holds", "traced"]
 
 
 def traced() -> bool:
-    """Whether a transform of `torch.func` or the compiler is at work.
+    """Whether a transform of `torch.func` or the compiler is at work, or may be: it is safe to think so.
 
     >>> traced(), bool(torch.func.vmap(lambda x: x + traced())(torch.zeros(1)))
     (False, True)
     """
-    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+    return torch.compiler.is_compiling() or transforming() is not False
 
 
 def holds(mask: Tensor) -> bool | None:
@@ -23,4 +25,9 @@ def holds(mask: Tensor) -> bool | None:
     >>> holds(torch.tensor([False, True])), holds(torch.zeros(2, dtype=torch.bool, device="meta"))
     (True, None)
     """
-    return None if traced() or mask.is_meta else bool(mask.any())
+    if torch.compiler.is_compiling() or mask.is_meta or transforming():
+        return None
+    try:
+        return bool(mask.any())
+    except RuntimeError:  # inside a transform of a torch that does not tell so
+        return None

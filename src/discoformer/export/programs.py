@@ -26,6 +26,7 @@ from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.extras import require
 from discoformer.core.fields import Estimate, Field, as_point_density
+from discoformer.core.private import FUSED_ATTENTION
 from discoformer.core.transforms import SupportWarning
 from discoformer.export.readout import NetworkReadout, make_readout
 from discoformer.models.attention.core import AttentionCore
@@ -155,10 +156,9 @@ def _plain_expm1(x: Tensor) -> Tensor:
     return 2 * half / (1 - half)
 
 
-_PLAIN: dict[Any, Callable[..., Any]] = {
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default: _plain_attention,
-    torch.ops.aten.expm1.default: _plain_expm1,
-}
+_PLAIN: dict[Any, Callable[..., Any]] = {torch.ops.aten.expm1.default: _plain_expm1}
+if FUSED_ATTENTION is not None:
+    _PLAIN[FUSED_ATTENTION.default] = _plain_attention
 
 
 def _trace(module: nn.Module, example: tuple[Tensor, ...], sizes: Any) -> ExportedProgram:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.private import standard_gamma
 
 __all__ = ["Family", "Laplace", "Logistic", "Normal", "Quartic", "StudentT"]
 
@@ -144,5 +145,4 @@ def _exponential(shape: Sequence[int], generator: torch.Generator | None, dtype:
 def _gamma(
     concentration: float, shape: Sequence[int], generator: torch.Generator | None, dtype: torch.dtype
 ) -> Tensor:
-    # torch.distributions.Gamma takes no generator.
-    return torch._standard_gamma(torch.full(tuple(shape), concentration, dtype=dtype), generator=generator)
+    return standard_gamma(torch.full(tuple(shape), concentration, dtype=dtype), generator)

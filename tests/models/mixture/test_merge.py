@@ -47,3 +47,18 @@ def test_a_batch_is_its_samples_and_rotations_are_followed() -> None:
         torch.testing.assert_close(own.log_density(x[k : k + 1]), alone.log_density(x[k : k + 1]))
         turned = merge(InMemory(x[k : k + 1] @ turn), network.core.encode(x[k : k + 1] @ turn), None, Rule())
         torch.testing.assert_close(turned.log_density(x[k : k + 1] @ turn), alone.log_density(x[k : k + 1]))
+
+
+def test_what_is_narrow_is_measured_about_its_mean() -> None:
+    """Of repeated rows the scale is the floor: no bit of a second moment less a squared mean is left."""
+    places = torch.tensor([[-1.3, 0.1], [0.7, 2.9], [1.1, -0.3]], dtype=F64)
+    x = places.repeat_interleave(torch.tensor([9, 40, 21]), 0)
+    flat = torch.full((3,), 3.0, dtype=F64)
+    narrow = 1e-6 * torch.eye(2, dtype=F64).expand(3, 2, 2)
+    start = StudentMixture(-flat.log(), places + 1e-3, narrow, 10 * flat).map(lambda t: t.unsqueeze(0))
+    turn = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    for given in (x, x.flip(0), x[turn]):
+        found = settle(InMemory(given.unsqueeze(0)), start, None, 3, Rule())
+        expected = 1e-8 * torch.eye(2, dtype=F64).expand(1, 3, 2, 2)
+        torch.testing.assert_close(found.scale, expected, rtol=1e-13, atol=1e-21)
+        torch.testing.assert_close(found.mean[0], places, rtol=1e-14, atol=1e-14)

@@ -15,7 +15,7 @@ from discoformer.models.mixture.slots import (
     make_slots,
     moments_of,
 )
-from discoformer.models.mixture.statistics import slot_statistics
+from discoformer.models.mixture.statistics import slot_scatter, slot_statistics
 
 
 def slots(m: int, d: int) -> Slots:
@@ -43,6 +43,16 @@ def test_a_narrow_cluster_far_from_the_center_keeps_its_covariance() -> None:
     found = moments_of(slot_statistics(lift(x).unsqueeze(0), 1 / 200, s), s).covariance[0, 1]
     expected = torch.cov(x[100:].mT, correction=0)
     assert float((found - expected).norm() / expected.norm()) < 1e-4
+
+
+def test_scatter_about_means_is_the_covariance_of_the_moments() -> None:
+    x, parameters = gmm_sample(40, 3).unsqueeze(0), slots(5, 3)
+    weights = torch.rand(1, 40, generator=torch.Generator().manual_seed(0), dtype=F64)
+    weights = weights / weights.sum()
+    moments = moments_of(slot_statistics(lift(x), weights, parameters), parameters)
+    scatter = slot_scatter(lift(x), x, weights, parameters, moments.mean)
+    per_share = (1 + 3 / parameters.nu) / moments.share
+    torch.testing.assert_close(per_share[..., None, None] * scatter, moments.covariance)
 
 
 @pytest.mark.parametrize("brief", [False, True])

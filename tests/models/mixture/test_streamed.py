@@ -33,6 +33,16 @@ def test_streamed_is_in_memory(kind: str, model_path: Path, small_chunks: None) 
     assert_same_field(model.fit_stream(Stream(open_source(x))), model.fit(x), x[:500])
 
 
+def test_repeated_rows_streamed_are_in_memory(many: None, small_chunks: None) -> None:
+    """Spikes are as narrow as rounding allows: log densities between them are around -200."""
+    x = np.random.default_rng(0).integers(0, 5, size=(3000, 2)) * 1.0
+    model, between = load_model("default"), x[:40] + 0.1
+    whole = model.fit(x).estimate(torch.as_tensor(between)).log_density
+    assert float(whole.mean()) < -100
+    streamed = model.fit_stream(Stream(open_source(x[::-1]))).estimate(torch.as_tensor(between)).log_density
+    torch.testing.assert_close(streamed, whole, rtol=0, atol=1e-6)
+
+
 @KINDS
 def test_of_many_rows_a_part_decides_streamed_or_not(kind: str, model_path: Path, many: None) -> None:
     model, x = model_of(kind, model_path), two_groups(3000)

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import scaled_dot_product_attention
 
+from discoformer.core import private
+
 __all__ = ["CHUNK_ELEMENTS", "attend", "logits_of"]
 
 CHUNK_ELEMENTS = 2**25  # largest intermediate tensors of a chunked read, in numbers (128 MB of float32)
@@ -42,7 +44,8 @@ def attend(
         return attended.reshape(*batch, *attended.shape[1:]), None
     # The public function keeps its log-normalizer to itself.  `torch.nn.attention.sdpa_kernel`,
     # which turns the fused kernels off there (for second derivatives), turns them off here too.
-    fused = query.device.type == "cpu" and torch.backends.cuda.flash_sdp_enabled()
+    there = private.FUSED_ATTENTION is not None and private.FUSED_ATTENTION_BACKWARD is not None
+    fused = there and query.device.type == "cpu" and torch.backends.cuda.flash_sdp_enabled()
     attention = _FusedAttention.apply if fused else _explicit_attention
     attended, normalizers = attention(*inputs, scale)
     if log_weights is None:
@@ -80,9 +83,7 @@ class _FusedAttention(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None, scale: float
     ) -> tuple[Tensor, Tensor]:
-        output, normalizers = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            query, keys, values, attn_mask=bias, scale=scale
-        )
+        output, normalizers = private.FUSED_ATTENTION(query, keys, values, attn_mask=bias, scale=scale)
         ctx.scale = scale
         ctx.save_for_backward(query, keys, values, bias, output, normalizers)
         return output, normalizers
@@ -97,7 +98,7 @@ class _FusedAttention(torch.autograd.Function):
             return nn.functional.pad(tensor, (0, 1), value=column)
 
         outer = torch.cat([outer, normalizer_gradient.unsqueeze(-1)], -1)
-        widened = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        widened = private.FUSED_ATTENTION_BACKWARD(
             outer,
             widen(query, 0.0),
             widen(keys, 0.0),

@@ -37,6 +37,7 @@ __all__ = ["Rule", "merge", "settle"]
 _DEAD = -80.0  # log weight of an empty slot; finite, and its exponential is a float32
 _NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
+_THIN = 1e-5  # variance, next to squared means, of which moments leave fewer digits than answers must have
 _NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _TIED = 1e-10  # difference of costs that rounding can make
 _NEAR = 3  # neighbours that a slot may merge with
@@ -123,14 +124,14 @@ def merge(sample: InMemory, mixture: StudentMixture, axes: Axes | None, rule: Ru
     """
     slots = _best_of_halves(sample, _Group.of(mixture), axes, rule)
     slots = _merge_while_it_pays(sample, slots, axes, rule)
-    return _rest_on(sample, _climb(sample, slots, axes, _STEPS, rule), axes, rule)
+    return _rest_on(sample, _settled(sample, slots, axes, _STEPS, rule), axes, rule)
 
 
 def settle(
     sample: Sample, mixture: StudentMixture, axes: Axes | None, steps: int, rule: Rule
 ) -> StudentMixture:
     """A merged mixture after some steps over a larger sample."""
-    return _rest_on(sample, _climb(sample, _Group.of(mixture), axes, steps, rule), axes, rule)
+    return _rest_on(sample, _settled(sample, _Group.of(mixture), axes, steps, rule), axes, rule)
 
 
 def _rest_on(sample: Sample, slots: _Group, axes: Axes | None, rule: Rule) -> StudentMixture:
@@ -144,20 +145,45 @@ def _rest_on(sample: Sample, slots: _Group, axes: Axes | None, rule: Rule) -> St
     return StudentMixture(slots.log_weight, slots.mean, slots.scale, slots.nu, evidence)
 
 
+def _settled(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> _Group:
+    """Slots after at most so many steps; the last one without what rounding does to narrow scales.
+
+    On repeated rows a scale is the floor and the rounding of a second moment less a squared mean: the order
+    of the rows would be seen in log densities far from them.
+    """
+    slots, origin = _steps(sample, slots, axes, steps, rule)
+    root = torch.linalg.cholesky_ex(slots.scale)[0].diagonal(dim1=-2, dim2=-1)
+    if not bool((root.square().amin(-1) < _THIN * (1 + slots.mean.square().sum(-1))).any()):
+        return slots
+    moments, keys = _look(sample, origin), origin.keys()
+    per_share = (1 + slots.mean.shape[-1] / slots.nu) / moments.share.clamp_min(math.exp(_DEAD))
+    covariance = per_share[..., None, None] * sample.scatter(keys, moments.mean)
+    return _step(moments._replace(covariance=covariance), origin, sample.total, axes, rule)
+
+
 def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> _Group:
     """Expectation-maximization while it gains, for a limited number of steps."""
+    return _steps(sample, slots, axes, steps, rule)[0]
+
+
+def _steps(
+    sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule
+) -> tuple[_Group, _Group]:
+    """Slots after steps that gain, at most so many, and before the last of them."""
+    origin = slots
     before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
     climbing = torch.ones_like(before, dtype=torch.bool)
     for _ in range(steps):
         moments = _look(sample, slots)
         log_likelihood = _log_likelihood(moments, sample.total)
         stepped = _step(moments, slots, sample.total, axes, rule)
+        origin = _chosen(climbing, slots, origin)
         slots = _chosen(climbing, stepped, slots)
         climbing = climbing & (log_likelihood - before >= _NOTHING)
         before = log_likelihood
         if not bool(climbing.any()):
             break
-    return slots
+    return slots, origin
 
 
 def _chosen(condition: Tensor, new: _Group, old: _Group) -> _Group:
@@ -218,7 +244,8 @@ def _halves(slots: _Group) -> list[_Group]:
             excess = slots.there.sum(-1, keepdim=True) - target
             mutual, partner = _mutual(costs)
             # Of the pairs that may merge at the same time, the cheapest, and no more than the surplus.
-            rank = torch.where(mutual, costs.amin(-1), torch.inf).argsort(dim=-1, stable=True).argsort(-1)
+            rank = _rounded(torch.where(mutual, costs.amin(-1), torch.inf), -1)
+            rank = rank.argsort(dim=-1, stable=True).argsort(-1)
             rows, a = (mutual & (rank < excess)).nonzero(as_tuple=True)
             if len(rows) == 0:
                 break
@@ -250,11 +277,7 @@ def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
     """
     batch, count = slots.nu.shape
     costs = _all_union_costs(slots)
-    rounded = torch.where(costs.isfinite(), costs, 0.0)
-    rounded = (
-        rounded / (_TIED * (1 + rounded.abs().amax((-2, -1), keepdim=True)))
-    ).round()  # ties go by the order of the slots
-    order = torch.where(costs.isfinite(), rounded, torch.inf).argsort(dim=-1, stable=True)
+    order = _rounded(costs, (-2, -1)).argsort(dim=-1, stable=True)  # ties go by the order of the slots
     second = order[..., : min(_NEAR, count - 1)].flatten(1)  # (B, P)
     first = torch.arange(count, device=second.device).repeat_interleave(second.shape[-1] // count)
     first = first.expand_as(second)
@@ -282,6 +305,13 @@ def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
     found = torch.full_like(costs, torch.inf)
     found[row, first, second] = cost
     return torch.minimum(found, found.mT)
+
+
+def _rounded(costs: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    """Costs as whole numbers, in units of what rounding can do to them: the last bit is gone."""
+    finite = torch.where(costs.isfinite(), costs, 0.0)
+    whole = (finite / (_TIED * (1 + finite.abs().amax(dim, keepdim=True)))).round()
+    return torch.where(costs.isfinite(), whole, torch.inf)
 
 
 def _mutual(costs: Tensor) -> tuple[Tensor, Tensor]:

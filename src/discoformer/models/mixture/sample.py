@@ -17,7 +17,7 @@ from discoformer.core.threads import ordered_map
 from discoformer.models.mixture.landmarks import evenly_by_radius, gather_rows, pool_of
 from discoformer.models.mixture.lift import lift
 from discoformer.models.mixture.slots import Slots
-from discoformer.models.mixture.statistics import slot_statistics
+from discoformer.models.mixture.statistics import slot_scatter, slot_statistics
 
 __all__ = ["InMemory", "Sample", "too_many"]
 
@@ -61,6 +61,10 @@ class Sample(Protocol):
 
     def statistics(self, slots: Slots) -> Tensor:
         """`slot_statistics` of all points (B, M, F + 5 or F + 2)."""
+        ...
+
+    def scatter(self, slots: Slots, mean: Tensor) -> Tensor:
+        """`slot_scatter` of all points (B, M, d, d) about means (B, M, d)."""
         ...
 
 
@@ -128,3 +132,13 @@ class InMemory:
 
         alone = parts < _SPREAD or tracked
         return cast(Tensor, sum((map if alone else ordered_map)(part, range(0, size, rows))))
+
+    def scatter(self, slots: Slots, mean: Tensor) -> Tensor:
+        _, size, dim = self.shape
+        rows = max(1, _CHUNK // (slots.nu.numel() * dim * self.points.element_size()))
+        total = torch.zeros_like(slots.scale)
+        for start in range(0, size, rows):
+            points = self.points[:, start : start + rows]
+            share = 1 / size if self.weights is None else self.weights[:, start : start + rows]
+            total = total + slot_scatter(lift(points), points, share, slots, mean)
+        return total

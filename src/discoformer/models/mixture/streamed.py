@@ -44,6 +44,10 @@ class StreamedSample:
         sums = self.stream.source.reduce(_Statistics(self.frame, slots), "attending")
         return sums / self.stream.rows
 
+    def scatter(self, slots: Slots, mean: Tensor) -> Tensor:
+        sums = self.stream.source.reduce(_Scatter(self.frame, slots, mean), "settling")
+        return sums / self.stream.rows
+
 
 @dataclass(frozen=True)
 class _Statistics:
@@ -53,7 +57,24 @@ class _Statistics:
     slots: Slots
 
     def __call__(self, chunk: Tensor) -> Tensor:
-        points = self.frame.normalize(chunk).to(self.slots.mean.dtype)
-        if not len(chunk):
-            points = points.new_zeros(1, points.shape[-1])  # counted as no rows below
-        return len(chunk) * InMemory(points.unsqueeze(0), once=True).statistics(self.slots)
+        return len(chunk) * _rows(self.frame, chunk, self.slots).statistics(self.slots)
+
+
+@dataclass(frozen=True)
+class _Scatter:
+    """`slot_scatter` of a chunk, in rows."""
+
+    frame: Frame
+    slots: Slots
+    mean: Tensor
+
+    def __call__(self, chunk: Tensor) -> Tensor:
+        return len(chunk) * _rows(self.frame, chunk, self.slots).scatter(self.slots, self.mean)
+
+
+def _rows(frame: Frame, chunk: Tensor, slots: Slots) -> InMemory:
+    """A chunk as a sample; without rows it is one that counts for nothing."""
+    points = frame.normalize(chunk).to(slots.mean.dtype)
+    if not len(chunk):
+        points = points.new_zeros(1, points.shape[-1])
+    return InMemory(points.unsqueeze(0), once=True)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from discoformer.core.checks import check_points
 from discoformer.core.fields import Density, Estimate
+from discoformer.core.private import standard_gamma
 from discoformer.core.quantiles import find_quantile
 from discoformer.core.threads import ordered_map
 from discoformer.core.tracing import traced
@@ -158,7 +159,7 @@ class StudentMixture(Density):
             *component.shape, self.dim, 1, dtype=self.mean.dtype, device=self.mean.device, generator=generator
         )
         half = self.nu[row, component] / 2
-        gamma = torch._standard_gamma(half, generator=generator)
+        gamma = standard_gamma(half, generator)
         stretch = (half / gamma).sqrt().unsqueeze(-1)
         rows = max(1, _BUDGET // (len(component) * max(1, self.dim**2) * factor.element_size()))
         pieces = zip(component.split(rows, -1), normal.split(rows, 1), strict=True)

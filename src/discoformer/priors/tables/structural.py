@@ -17,6 +17,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
+from discoformer.core.private import standard_gamma
 from discoformer.priors.base import Distribution
 from discoformer.priors.draws import Range, flip, log_uniform, uniform
 
@@ -78,7 +79,7 @@ class Structural(Distribution):
         noise = torch.randn(shape, generator=generator, dtype=self.level.dtype)
         if self.degrees is not None:
             half = 0.5 * self.degrees.unsqueeze(-2).expand(shape).contiguous()
-            noise = noise * (torch._standard_gamma(half, generator=generator) / half).rsqrt()
+            noise = noise * (standard_gamma(half, generator) / half).rsqrt()
         x = torch.zeros(shape, dtype=self.level.dtype)
         for j in range(self.dim):
             inputs = x[..., :j] @ self.weights[..., j, :, :j].mT + self.offsets[..., j, :].unsqueeze(-2)
