@@ -5,8 +5,12 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 MINUTES ?= 10
+LOWEST ?= tests/core tests/columns tests/models tests/api tests/data tests/scale tests/cli
 
-.PHONY: run test test-slow fuzz lint docs bench clean
+ALL := plot,report,widget,cli,tables,train,bench,cluster,detect,export,docs,dev
+LEAST := plot,report,widget,cli,tables,train,bench,cluster,detect,export
+
+.PHONY: run test test-slow test-lowest fuzz lint docs bench locked clean
 
 run: $(INSTALLED)  ## the main job on a bundled data set: a table and a picture in out/
 	$(BIN)/python examples/quickstart.py
@@ -17,6 +21,12 @@ test: lint  ## lint, types, all quick tests and doctests
 test-slow: docs  ## only the tests marked slow, and the documentation
 	$(BIN)/python -m pytest -q -m slow
 
+test-lowest:  ## quick tests with the lowest versions that pyproject.toml allows, in an environment of its own
+	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install -q -c lowest.txt torch
+	build/lowest/bin/python -m pip install -q -c lowest.txt -e '.[$(LEAST)]' pytest hypothesis
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -o filterwarnings=default $(LOWEST)
+
 fuzz: $(INSTALLED)  ## random hostile tables against the laws, for MINUTES; a short one is in `test`
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py --minutes $(MINUTES)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/data/damage_files.py 2000 $$(date +%j)
@@ -26,6 +36,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/audit.py
 
 docs: $(INSTALLED)  ## the documentation with its gallery, in build/html; a warning is an error
 	rm -rf docs/reference/generated
@@ -35,6 +46,13 @@ bench: $(INSTALLED)  ## every benchmark, ratios against the peers in the same ru
 	status=0; for file in $(filter-out paper/benchmarks/fresh_%,$(wildcard paper/benchmarks/*.py)); do \
 		$(BIN)/python $$file || status=1; done; exit $$status
 
+locked:  ## .venv from lock.txt: every file by its hash, but for torch, of which each machine has its build
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q -c constraints.txt torch
+	$(BIN)/python -m pip install -q --require-hashes --no-deps -r lock.txt
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e . -e ./paper
+	touch $(INSTALLED)
+
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out docs/gallery docs/reference/generated
 
@@ -43,5 +61,5 @@ clean:
 $(INSTALLED): pyproject.toml paper/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q -c constraints.txt torch
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[plot,report,widget,cli,tables,train,bench,cluster,detect,export,docs,dev]' -e ./paper
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$(ALL)]' -e ./paper
 	touch $@
