@@ -141,7 +141,7 @@ def add_output(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--no-formulas",
         action="store_true",
-        help="an apostrophe before column names that a spreadsheet would take for formulas",
+        help="an apostrophe before names and cells that a spreadsheet would take for formulas",
     )
 
 

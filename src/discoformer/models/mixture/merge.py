@@ -166,9 +166,7 @@ def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: R
     return _steps(sample, slots, axes, steps, rule)[0]
 
 
-def _steps(
-    sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule
-) -> tuple[_Group, _Group]:
+def _steps(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> tuple[_Group, _Group]:
     """Slots after steps that gain, at most so many, and before the last of them."""
     origin = slots
     before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
