@@ -24,7 +24,7 @@ test-slow: docs  ## only the tests marked slow, and the documentation
 test-lowest:  ## quick tests with the lowest versions that pyproject.toml allows, in an environment of its own
 	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
 	build/lowest/bin/python -m pip install -q -c lowest.txt torch
-	build/lowest/bin/python -m pip install -q -c lowest.txt -e '.[$(LEAST)]' pytest hypothesis
+	build/lowest/bin/python -m pip install -q -c lowest.txt -e '.[$(LEAST)]' pytest hypothesis polars
 	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -o filterwarnings=default $(LOWEST)
 
 fuzz: $(INSTALLED)  ## random hostile tables against the laws, for MINUTES; a short one is in `test`
