@@ -45,7 +45,7 @@ class StreamedSample:
         return sums / self.stream.rows
 
     def scatter(self, slots: Slots, mean: Tensor) -> Tensor:
-        sums = self.stream.source.reduce(_Scatter(self.frame, slots, mean), "settling")
+        sums = self.stream.source.reduce(_CenteredScatter(self.frame, slots, mean), "settling")
         return sums / self.stream.rows
 
 
@@ -61,7 +61,7 @@ class _Statistics:
 
 
 @dataclass(frozen=True)
-class _Scatter:
+class _CenteredScatter:
     """`slot_scatter` of a chunk, in rows."""
 
     frame: Frame
