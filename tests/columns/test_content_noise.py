@@ -25,3 +25,12 @@ def test_bins_are_filled_evenly() -> None:
     values = torch.tensor([1.0, 2.0, 1.0, 1.0, 1.0])
     place = spread_in_bins(values, torch.tensor([0.3, 0.5, 0.1, 0.9, 0.2]))
     assert place.tolist() == [0.625, 0.5, 0.125, 0.875, 0.375]
+
+
+def test_equal_rows_follow_their_weights_and_not_their_place() -> None:
+    """Nor the last bit of the weights, which a sum over the rows in another order changes."""
+    rows = torch.tensor([[1.0], [2.0], [1.0], [1.0]], dtype=torch.float64)
+    weights = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
+    order = torch.tensor([3, 2, 0, 1])
+    noise = content_noise(rows, 2, weights)
+    assert torch.equal(content_noise(rows[order], 2, weights[order] * (1 + 2.0**-52)), noise[order])

@@ -13,10 +13,11 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-def content_noise(rows: Tensor, columns: int) -> Tensor:
+def content_noise(rows: Tensor, columns: int, weights: Tensor | None = None) -> Tensor:
     """Numbers (n, columns) between 0 and 1, as if drawn at random, from the content of rows (n, d).
 
-    Equal rows get different numbers, in any order.
+    Equal rows get different numbers, in the order of their ``weights`` (n,).  The weights themselves do not
+    enter: they are rounded by a sum, which the order of the rows changes.
 
     >>> rows = torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]], dtype=torch.float64)
     >>> noise = content_noise(rows, 2)
@@ -29,6 +30,8 @@ def content_noise(rows: Tensor, columns: int) -> Tensor:
     for column in values.view(np.uint64).T:
         state = _mix(state ^ column)
     order = np.argsort(state, kind="stable")
+    if weights is not None:
+        order = np.lexsort((weights.detach().cpu().numpy(), state))
     starts = np.flatnonzero(np.diff(state[order], prepend=~state[order[:1]]))
     run = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     occurrence = np.empty(len(order), dtype=np.uint64)

@@ -30,8 +30,7 @@ def dequantize(points: Tensor, weights: Tensor | None, kinds: Sequence[ColumnKin
     lattices = [j for j, kind in enumerate(kinds) if kind.step]
     if not lattices:
         return points
-    content = points if weights is None else torch.cat([points, weights.unsqueeze(-1)], -1)
-    noise = content_noise(content, len(lattices))
+    noise = content_noise(points, len(lattices), weights)
     spread = points.clone()
     for k, j in enumerate(lattices):
         x, there = points[:, j], _in_bins(points, kinds)[:, j]

@@ -98,3 +98,20 @@ def test_it_follows_affine_maps_without_axes() -> None:
     y = x @ matrix + 5.0
     moved = network.fit(y).left_out(y) + torch.linalg.slogdet(matrix)[1]
     torch.testing.assert_close(moved, network.fit(x).left_out(x), rtol=1e-9, atol=1e-9)
+
+
+def test_a_slot_that_one_row_makes_up_stands_rounding() -> None:
+    """Without the row little is left of the slot, and rounding must not decide what: a shift changes nothing.
+
+    All numbers are multiples of 2^-30, so the shift itself is exact.
+    """
+    x = (2**10 * torch.randn(40, 3, dtype=F64, generator=torch.Generator().manual_seed(0))).round() / 2**10
+    x[7] = torch.tensor([8.25, 0.75, -0.25])
+    mean = torch.stack([(2**10 * x.mean(0)).round() / 2**10, x[7] - torch.tensor([1.0, 0.25, 0.5]) / 2**27])
+    scale = torch.stack([torch.eye(3), 0.05 * torch.eye(3)]).to(F64)
+    nu, one = torch.tensor([30.0, 3.0], dtype=F64), torch.ones(2, dtype=F64)
+    count = torch.tensor([39.0 - 1e-8, 1.0 + 1e-8], dtype=F64)
+    rests = ScaleEvidence(one, one, 0.3 * one, 0.7 * one, 0 * one, count, count * (nu + 3) / nu)
+    mixture = StudentMixture((count / 40).log(), mean, scale, nu, rests)
+    shifted = replace(mixture, mean=mean + 64)
+    torch.testing.assert_close(shifted.left_out(x + 64), mixture.left_out(x), rtol=0, atol=1e-6)

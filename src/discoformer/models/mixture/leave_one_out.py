@@ -35,6 +35,7 @@ from discoformer.models.mixture.slots import student_log_density
 __all__ = ["Beside", "Components", "ScaleEvidence", "SlotsSeen", "leave_one_out", "lose"]
 
 _LEAST = 1e-6  # what is left of a slot, at least, without one of its points
+_ROUNDING = 1e-10  # what rounding may leave of a slot that loses all it has
 _NOTHING = 1e-30  # of a slot that consists of one point
 _HOLDERS = 4  # slots that lose a point
 _CHUNK = 2**19  # numbers in an intermediate: what stays in cache is fastest
@@ -162,13 +163,11 @@ class SlotsSeen(NamedTuple):
         self, points: Tensor, often: Tensor, evidence: ScaleEvidence, beside: Beside | None = None
     ) -> Tensor:
         """Log densities (B, k) of points (B, k, d), which count ``often`` (B, k), without them."""
-        distance, terms = self.look(points)
+        _, terms = self.look(points)
 
         def change(held: Tensor) -> Tensor:
             which = held.topk(min(_HOLDERS, held.shape[-2]), -2).indices.mT  # (B, k, h)
-            changed = self._downdate(
-                points, which, held.mT.gather(-1, which), distance.mT.gather(-1, which), evidence
-            )
+            changed = self._downdate(points, which, held.mT.gather(-1, which), evidence)
             return torch.zeros_like(held.mT).scatter_add(-1, which, changed).mT
 
         count = evidence.count if beside is None else beside.rows
@@ -176,9 +175,7 @@ class SlotsSeen(NamedTuple):
         changes = [change] if beside is None else [change, beside.change]
         return lose(self.components.log_weight, count, terms, often, changes)
 
-    def _downdate(
-        self, points: Tensor, which: Tensor, held: Tensor, distance: Tensor, evidence: ScaleEvidence
-    ) -> Tensor:
+    def _downdate(self, points: Tensor, which: Tensor, held: Tensor, evidence: ScaleEvidence) -> Tensor:
         """How log densities of slots (B, k, h) change when they lose what they hold of a point."""
         dim = points.shape[-1]
 
@@ -190,14 +187,16 @@ class SlotsSeen(NamedTuple):
         per_slot = [take(getattr(evidence, name)) for name in _PER_SLOT]
         pseudo, inflation, whole, along, ball, count, mass = per_slot
         count, mass, nu = count.clamp_min(_LEAST), mass.clamp_min(_LEAST), take(self.components.nu)
-        weight = held * (nu + dim) / (nu + distance)
-        left = _positive(1 - weight / mass)  # f
-        step = inflation * weight / left / (count + pseudo)  # b
         offset = points.unsqueeze(-2) - take(self.components.mean)  # (B, k, h, d)
         if self.axes is not None:
             offset = offset @ self.axes.matrix.unsqueeze(-3)
         precision = take(self.precision)  # (B, k, h, d, d)
         pull = (offset.unsqueeze(-2) @ precision).squeeze(-2)
+        # By the offset itself: of a slot that one point makes up, f below is tiny and rounding would count.
+        distance = (pull * offset).sum(-1).clamp_min(0)
+        weight = held * (nu + dim) / (nu + distance)
+        left = _positive(1 - weight / mass)  # f
+        step = inflation * weight / left / (count + pseudo)  # b
         lost = (step * along).unsqueeze(-1) * offset.square()  # e
         kept = _positive(1 - lost * precision.diagonal(dim1=-2, dim2=-1))  # h
         new = distance + (lost * pull.square() / kept).sum(-1)
@@ -228,7 +227,10 @@ def lose(
     changes : from what is held (B, M, k) to what it changes in the terms (B, M, k)
     """
     held = terms.softmax(-2) * often.unsqueeze(-2)
-    left = (1 - held / count.clamp_min(_LEAST).unsqueeze(-1)).clamp_min(_NOTHING)  # of every slot's count
+    left = 1 - held / count.clamp_min(_LEAST).unsqueeze(-1)  # of every slot's count
+    left = (left - _ROUNDING).clamp_min(
+        _NOTHING
+    )  # of a slot with one point nothing is left, but for rounding
     log_total = (log_weight.unsqueeze(-1).exp() * left).sum(-2).log()
     return (terms + left.log() + sum(change(held) for change in changes)).logsumexp(-2) - log_total
 

@@ -64,7 +64,7 @@ def fit_mixed(
 
 def _few(points: Tensor, weights: Tensor | None, rows: int) -> Tensor:
     """A few rows that stand for equal parts of a table, evenly spaced in an order given by their content."""
-    order = content_noise(points, 1).squeeze(-1).argsort()
+    order = content_noise(points, 1, weights).squeeze(-1).argsort()
     share = torch.full_like(points[:, 0], 1 / len(points)) if weights is None else weights
     middles = (torch.arange(rows, device=points.device) + 0.5).to(share) / rows
     chosen = torch.searchsorted(share[order].cumsum(0).contiguous(), middles).clamp_max(len(points) - 1)
@@ -107,7 +107,8 @@ class _Looking:
         part = float((~inside.isnan()).double().mean())  # filled rows count less
         coarse = inside.float()  # what a permutation of the sums changes must not change the noise
         looks = _LOOKS if bool(inside.isnan().any()) else 1
-        noises = content_noise(coarse, looks * (1 + inside.shape[-1] + config.category_columns)).to(inside)
+        count = looks * (1 + inside.shape[-1] + config.category_columns)
+        noises = content_noise(coarse, count, self.weights).to(inside)
         sights = [None] * bool(numbers) + [config.category_columns] * any(n > 1 for n in self.levels)
         student, tables = first_guess(rows)
         found: list[MixedMixture] = []
