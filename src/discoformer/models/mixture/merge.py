@@ -2,15 +2,15 @@
 
 The network keeps more slots than there are clusters, so as not to lose one.  With many points the surplus
 slots cost more than they gain, because every parameter adds variance.  Two slots are merged as long as that
-loses less log likelihood than their parameters cost, by default 1.5 each (AIC3 of Bozdogan, a criterion for
-the number of components):
+loses less log likelihood than their parameters cost, at ``merge_price`` of the card each:
 
 1. From moments alone, slots are merged to a half, a quarter, ... one, cheapest first.  A few steps of
    expectation-maximization and the criterion say which of these is best.
 2. Starting one level above that, pairs are merged whose union loses less than it saves.  The loss is
    measured on the sample, because neighbouring slots make up for each other.
-3. Expectation-maximization refines the rest.  Scales keep the gate that the network chose: covariances that
-   it saw along the axes stay along them.
+3. Where it costs less than it saves, covariances are put along the axes, and step 2 is taken again.
+   Otherwise they keep the gate that the network chose.
+4. Expectation-maximization refines the rest.
 
 Only likelihoods and moments decide, so equivariance is kept.  The unmerged and the merged mixture are then
 weighed by leave-one-out likelihood (`models.mixture.unified_network`).
@@ -38,10 +38,15 @@ _DEAD = -80.0  # log weight of an empty slot; finite, and its exponential is a f
 _NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _THIN = 1e-5  # variance, next to squared means, of which moments leave fewer digits than answers must have
-_NOTHING = 0.03  # gain of log likelihood not worth a step: noise is half a unit for every parameter
+_NOTHING = 0.01  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _TIED = 1e-10  # difference of costs that rounding can make
 _NEAR = 3  # neighbours that a slot may merge with
-_TRIED, _BETWEEN, _STEPS = 3, 4, 20  # steps: of what is tried, between merges, and at the end, at most
+_TRIED, _BETWEEN, _SHAPED, _STEPS = (
+    3,
+    4,
+    8,
+    100,
+)  # steps, at most: of trials, between merges, of shapes, at the end
 _CHUNK = 2**21  # numbers in an intermediate
 
 
@@ -60,7 +65,7 @@ class Rule(NamedTuple):
     The latter keep slots with few points well conditioned.
     """
 
-    price: float = 1.5
+    price: float = 2.0
     pseudo: float = 1.0
 
     @classmethod
@@ -124,6 +129,7 @@ def merge(sample: InMemory, mixture: StudentMixture, axes: Axes | None, rule: Ru
     """
     slots = _best_of_halves(sample, _Group.of(mixture), axes, rule)
     slots = _merge_while_it_pays(sample, slots, axes, rule)
+    slots = _along_axes_if_it_pays(sample, slots, axes, rule)
     return _rest_on(sample, _settled(sample, slots, axes, _STEPS, rule), axes, rule)
 
 
@@ -215,13 +221,19 @@ def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rul
     return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale)
 
 
+def _worth(sample: Sample, slots: _Group, rule: Rule) -> Tensor:
+    """The log likelihood (B,) less what the parameters cost."""
+    return _log_likelihood(_look(sample, slots), sample.total) - rule.price * (
+        slots.free() * slots.there
+    ).sum(-1)
+
+
 def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
     """Of all slots, a half, a quarter, ...: one level above the best by the criterion."""
     levels, values = [slots], []
     for level in _halves(slots):
         level = _climb(sample, level, axes, _TRIED, rule)
-        gained = _log_likelihood(_look(sample, level), sample.total)
-        values.append(gained - rule.price * (level.free() * level.there).sum(-1))
+        values.append(_worth(sample, level, rule))
         levels.append(level)
     if not values:
         return slots
@@ -265,6 +277,18 @@ def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rul
         merging = mutual.any(-1)  # the other samples of the batch are done
         slots = _chosen(merging, _climb(sample, slots, axes, _BETWEEN, rule), slots)
     return slots
+
+
+def _along_axes_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
+    """All covariances along the axes, in the samples where that loses less than it saves."""
+    if axes is None or slots.mean.shape[-1] == 1:
+        return slots
+    slots = _climb(sample, slots, axes, _SHAPED, rule)
+    along = slots._replace(gate=torch.zeros_like(slots.gate))
+    along = _climb(sample, along, axes, _SHAPED, rule)
+    pays = _worth(sample, along, rule) > _worth(sample, slots, rule)
+    slots = _chosen(pays, along, slots)
+    return _merge_while_it_pays(sample, slots, axes, rule) if bool(pays.any()) else slots
 
 
 def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:

@@ -72,7 +72,7 @@ class UnifiedConfig:
     loops: int = 4
     robust_start: bool = False
     deciding: int = 8192
-    merge_price: float = 1.5
+    merge_price: float = 2.0
     merge_pseudo: float = 1.0
     margin_slots: int = 24
     margin_groups: int = 1024
