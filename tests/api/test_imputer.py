@@ -54,3 +54,17 @@ def test_models_that_take_no_gaps_say_so(model_path: Path) -> None:
     filled = DiScoFormer(model=model_path).fit(x).impute(x)
     np.testing.assert_array_equal(filled[np.isfinite(x)], x[np.isfinite(x)])
     assert np.isfinite(filled).all()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_whole_numbers_with_gaps_keep_their_type(library: str) -> None:
+    rng = np.random.default_rng(0)
+    age = pd.array(rng.integers(18, 80, 100), dtype="Int64")
+    age[::9] = pd.NA
+    frame = pd.DataFrame({"age": age, "size": rng.normal(size=100)})
+    given = frame if library == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    est = DiScoFormer().fit(given)
+    for table in (est.sample(5, random_state=0), est.impute(given), *est.impute(given, draws=2)):
+        assert type(table) is type(given)
+        assert str(table["age"].dtype) == "Int64"
+        assert all(isinstance(cell, int) for cell in table["age"].to_list())

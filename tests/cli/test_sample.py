@@ -73,3 +73,22 @@ def test_names_that_look_like_formulas_can_be_made_harmless(tmp_path: Path, mode
             out = tmp_path / "out.csv"
             assert main([command, str(table), "--model", str(model_path), "--out", str(out), *options]) == 0
             assert out.read_text().startswith(first)
+
+
+def test_whole_numbers_with_gaps_are_written_as_they_were_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    ages = [f"{age}" if age % 7 else "" for age in rng.integers(18, 80, 80)]
+    rows = [f"{age},{size:.2f}" for age, size in zip(ages, rng.normal(size=80), strict=True)]
+    table = tmp_path / "ages.csv"
+    table.write_text("\n".join(["age,size", *rows]) + "\n")
+    assert main(["sample", str(table), "-n", "20", "--json"]) == 0
+    drawn = json.loads(capsys.readouterr().out)["rows"]
+    assert all(isinstance(row["age"], int) for row in drawn)
+    assert main(["sample", str(table), "-n", "20", "--out", "-"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split(",")[0] for line in lines] == [str(row["age"]) for row in drawn]
+    assert main(["estimate", str(table), "--out", "-"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split(",")[0] for line in lines] == ages

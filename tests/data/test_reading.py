@@ -2,15 +2,18 @@
 
 import gzip
 import io
+import json
 import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from data.make_files import BAD, FRAME, GOOD, KINDS, to_sqlite, to_text
@@ -222,3 +225,62 @@ def test_a_file_that_is_refused_does_not_abort_the_process(tmp_path: Path) -> No
     (tmp_path / "index.parquet").write_bytes(HOSTILE["index.parquet"])
     command = [sys.executable, "-m", "discoformer", "describe", str(tmp_path / "index.parquet")]
     assert subprocess.run(command, capture_output=True).returncode == 2
+
+
+_AGES = pd.DataFrame(
+    {
+        "age": pd.array([31, None, 45, 0, None, 62] * 10, dtype="Int64"),
+        "size": [1.0, 2.0, None, 4.0, 7.0, 2.0] * 10,
+        "name": list("abcdef") * 10,
+    }
+)
+_SHEETS = {".xlsx": "openpyxl", ".ods": "odf"}
+
+
+def _write_ages(path: Path) -> None:
+    if path.suffix in _SHEETS:
+        _AGES.to_excel(path, index=False, engine=_SHEETS[path.suffix])
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.table({name: pa.array(_AGES[name]) for name in _AGES}), path)
+    elif path.suffix == ".feather":
+        pa.feather.write_feather(pa.table({name: pa.array(_AGES[name]) for name in _AGES}), path)
+    elif path.suffix == ".db":
+        to_sqlite(path, a=_AGES)
+    elif path.suffix == ".duckdb":
+        with duckdb.connect(path) as connection:
+            connection.sql("create table a as select * from _AGES")
+    elif path.suffix in (".json", ".jsonl"):
+        records = [
+            {k: v for k, v in zip(_AGES, row, strict=True) if not pd.isna(v)}
+            for row in _AGES.itertuples(index=False)
+        ]
+        lines = [json.dumps(record, default=int) for record in records]
+        path.write_text("\n".join(lines) if path.suffix == ".jsonl" else f"[{','.join(lines)}]")
+    else:
+        path.write_text(_AGES.to_csv(index=False, na_rep=path.stem.partition("_")[2]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.csv", "a_NA.csv", "a_?.csv", "a.json", "a.jsonl", "a.xlsx", "a.ods"]
+    + ["a.db", "a.duckdb", "a.parquet", "a.feather"],
+)
+def test_whole_numbers_with_gaps_are_whole_numbers(name: str, tmp_path: Path) -> None:
+    _write_ages(tmp_path / name)
+    frame = read_raw(tmp_path / name).frame
+    assert str(frame["age"].dtype) == "Int64"
+    assert frame["age"].equals(_AGES["age"])
+    if Path(name).suffix not in _SHEETS:  # which do not tell 31 from 31.0
+        assert frame["size"].equals(_AGES["size"])
+
+
+def test_long_numbers_with_gaps_keep_all_their_digits(tmp_path: Path) -> None:
+    (tmp_path / "long.csv").write_text("key,x\n123456789012345678,1\n,2\n123456789012345679,3\n")
+    frame = read_raw(tmp_path / "long.csv").frame
+    assert frame["key"].dropna().tolist() == [123456789012345678, 123456789012345679]
+
+
+def test_numbers_with_signs_are_whole_if_they_are_written_so(tmp_path: Path) -> None:
+    (tmp_path / "signs.csv").write_text("a;b;c\n1.200 EUR;5 %;2,0\n?;7,5 %;-\n980 EUR;1 %;3,0\n")
+    frame = read_raw(tmp_path / "signs.csv").frame
+    assert frame.dtypes.map(str).tolist() == ["Int64", "float64", "float64"]

@@ -24,6 +24,7 @@ from discoformer.columns.schema_rules import classify
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.checks import plain as without_masks
 from discoformer.core.fields import as_density
+from discoformer.data.arrow import to_frame
 from discoformer.data.containers import kind_of, kind_of_type, labels_of, refuse_columns, refuse_text
 
 if TYPE_CHECKING:
@@ -231,5 +232,5 @@ def read_weights(weights: Any) -> Any:
 
 
 def _as_pandas(data: Any) -> pd.DataFrame:
-    frame: pd.DataFrame = data if kind_of(data) == "pandas" else data.to_pandas()
+    frame: pd.DataFrame = data if kind_of(data) == "pandas" else to_frame(data.to_arrow())
     return frame

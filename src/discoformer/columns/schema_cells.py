@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,15 @@ from discoformer.core.checks import show_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CellFormat", "are_codes", "decimal_sign", "is_number", "mixed_numbers", "parse_numbers"]
+__all__ = [
+    "CellFormat",
+    "are_codes",
+    "decimal_sign",
+    "is_number",
+    "mixed_numbers",
+    "parse_numbers",
+    "whole_numbers",
+]
 
 # Signs that stand before or after an amount or a share.
 UNITS = ("$", "€", "£", "¥", "₹", "₩", "₽", "₺", "₪", "₫", "฿", "%", "‰") + (
@@ -36,6 +44,7 @@ MOSTLY = 0.5  # a text column with at least this share of numbers was meant to b
 PROBED = 1000  # cells of a long column of text that are looked at before all are
 CODE_DIGITS = 4  # of codes with zeros in front, at least
 _MINUS = "-−"
+_EXACT = 2**53  # whole numbers beyond are not all floats
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
 
 
@@ -76,6 +85,7 @@ class _Cell(NamedTuple):
     thousands: str
     unit: str
     unit_first: bool
+    whole: bool
 
 
 def _read(cell: str, decimal: str) -> _Cell | None:
@@ -89,7 +99,8 @@ def _read(cell: str, decimal: str) -> _Cell | None:
     sign = found["sign"] or found["inner"] or ""
     negative = bool(found["open"]) or (sign != "" and sign in _MINUS)
     before, after = found["before"] or "", found["after"] or ""
-    return _Cell(-value if negative else value, group, before or after, bool(before))
+    whole = decimal not in digits and not found["power"]
+    return _Cell(-value if negative else value, group, before or after, bool(before), whole)
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
@@ -111,10 +122,10 @@ def _float(cell: str) -> float | None:
 
 
 def parse_numbers(cells: pd.Series[Any], decimal: str = ".") -> tuple[pd.Series[Any], CellFormat] | None:
-    """A column of text as float64, if all of it is numbers of one style; else None.
+    """A column of text as numbers, if all of it is numbers of one style; else None.
 
     The decimal sign of the file is tried first, then the other one.  One unit for all, or none; a zero
-    may go without.  Gaps are NaN.
+    may go without.  Numbers that are written without decimals are whole, beside gaps as well.
 
     >>> import pandas as pd
     >>> values, style = parse_numbers(pd.Series(["1.234,50 €", "?", "-7,5 €"]), ",")
@@ -131,13 +142,32 @@ def parse_numbers(cells: pd.Series[Any], decimal: str = ".") -> tuple[pd.Series[
     for sign in dict.fromkeys((decimal, ".", ",")):
         parsed = _parse_all(texts, sign)
         if parsed is not None:
-            values, style = parsed
+            values, style, whole = parsed
             both: dict[Any, float] = {**numbers, **values}
-            return cells.map(both).astype("float64"), style
+            found = cells.map(both).astype("float64")
+            whole = whole and all(isinstance(cell, Integral) for cell in numbers)
+            return whole_numbers(found) if whole else found, style
     return None
 
 
-def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], CellFormat] | None:
+def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of floats as whole numbers, of the type of pandas that has gaps where there are some.
+
+    It stays as it is if a float cannot hold all of them, or there are none.
+
+    >>> import pandas as pd
+    >>> whole_numbers(pd.Series([31.0, None, 45.0])).tolist()
+    [31, <NA>, 45]
+    """
+    there = column.dropna().to_numpy(dtype=np.float64)
+    if not len(there) or not bool(((there == np.rint(there)) & (np.abs(there) <= _EXACT)).all()):
+        return column
+    return column.astype("int64" if len(there) == len(column) else "Int64")
+
+
+def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], CellFormat, bool] | None:
+    """Numbers by their texts, how they are written, and whether all are without decimals."""
+    whole = True
     values: dict[str, float] = {}
     units: set[tuple[str, bool]] = set()
     groups: set[str] = set()
@@ -146,6 +176,7 @@ def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], Ce
         if cell is not None:
             values[text] = cell.value
             groups.add(cell.thousands)
+            whole = whole and cell.whole
             if cell.unit or cell.value != 0:  # a zero may go without a unit
                 units.add((cell.unit, cell.unit_first))
         elif text.strip().lower() in GAPS:
@@ -154,12 +185,12 @@ def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], Ce
             plain = _float(text) if "inf" in text.lower() else None
             if plain is None:
                 return None
-            values[text] = plain
+            values[text], whole = plain, False
     if not groups or len({(unit.strip(), first) for unit, first in units}) > 1 or len(groups - {""}) > 1:
         return None
     unit, first = max(units, key=lambda sign: len(sign[0]), default=("", False))
     style = CellFormat(decimal, "".join(groups), unit, first)
-    return values, style
+    return values, style, whole
 
 
 def are_codes(texts: Sequence[str]) -> bool:

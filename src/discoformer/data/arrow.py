@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discoformer.core.checks import DataError, one_line, show_cell
 from discoformer.core.extras import require
@@ -12,7 +12,10 @@ from discoformer.data.limits import CELLS_MOST, check_expanded, check_size
 from discoformer.data.packed import Content
 from discoformer.data.table import How, RawTable
 
-__all__ = ["read_arrow"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["read_arrow", "to_frame"]
 
 
 def read_arrow(content: Content, format: str) -> RawTable:
@@ -24,10 +27,29 @@ def read_arrow(content: Content, format: str) -> RawTable:
     require("pyarrow", "cli", f"reading {format}")
     with one_line(f"{content.label}: cannot be read as {format}", reason=True):
         table = _parquet(content) if format == "parquet" else _ipc(content)
-        frame = table.to_pandas(date_as_object=False, use_threads=False).reset_index(drop=True)
+        frame = to_frame(table)
         frame.columns = [str(name) for name in frame.columns]
         frame, formats = convert_text(frame, numbers=False)
     return RawTable(frame, How(content.label, format, *frame.shape), formats=formats)
+
+
+def to_frame(table: Any) -> pd.DataFrame:
+    """A table or batch of arrow as a frame, without row labels; whole numbers with gaps stay whole.
+
+    >>> import pyarrow as pa
+    >>> to_frame(pa.table({"age": pa.array([31, None], pa.int16())})).dtypes.map(str).tolist()
+    ['Int16']
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    frame: pd.DataFrame = table.to_pandas(date_as_object=False, use_threads=False).reset_index(drop=True)
+    for place, name in enumerate(table.schema.names):
+        column = table.column(place)
+        if pa.types.is_integer(column.type) and column.null_count and name in frame.columns:
+            with_gaps = pd.api.types.pandas_dtype(str(column.type).replace("int", "Int").replace("u", "U"))
+            frame[name] = column.to_pandas(types_mapper={column.type: with_gaps}.get)
+    return frame
 
 
 def _parquet(content: Content) -> Any:

@@ -19,6 +19,7 @@ from discoformer.columns.bounds import FREE
 from discoformer.columns.schema import ColumnSchema, Schema
 from discoformer.columns.schema_convert import to_numbers
 from discoformer.core.checks import DataError
+from discoformer.data.arrow import to_frame
 from discoformer.data.numeric import check_finite
 from discoformer.data.table import How, RawTable, Table
 
@@ -82,7 +83,7 @@ class Batches:
         parts: list[pd.DataFrame] = []
         for file in self.files:
             for batch in pq.ParquetFile(file).iter_batches(ROWS):
-                parts.append(batch.to_pandas(date_as_object=False).reset_index(drop=True))
+                parts.append(to_frame(batch))
                 while sum(map(len, parts)) >= size:
                     whole = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
                     yield whole.iloc[:size].reset_index(drop=True)

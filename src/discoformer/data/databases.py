@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from discoformer.columns.schema_cells import whole_numbers
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
@@ -40,19 +41,25 @@ def _read_sqlite(path: Path, query: str | None) -> RawTable:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True)) as connection:
             if query is None:
-                names = connection.execute("select name from sqlite_master where type in ('table', 'view')")
-                query = _only_table(path, [name for (name,) in names if not name.startswith("sqlite_")])
+                tables = connection.execute("select name from sqlite_master where type in ('table', 'view')")
+                query = _only_table(path, [name for (name,) in tables if not name.startswith("sqlite_")])
             pieces: list[pd.DataFrame] = []
             rows = 0
-            for piece in pd.read_sql_query(query, connection, chunksize=_STEP):
+            found = connection.execute(query)
+            if found.description is None:
+                raise DataError(f"{path}: the query gives no table: begin it with select")
+            names = [column[0] for column in found.description]
+            while piece := found.fetchmany(_STEP):
                 rows += len(piece)
-                check_size(str(path), rows, piece.shape[1])
-                pieces.append(piece)
-    except (sqlite3.Error, pd.errors.DatabaseError, TypeError) as error:
+                check_size(str(path), rows, len(names))
+                pieces.append(pd.DataFrame(piece, columns=names, dtype=object))
+    except sqlite3.Error as error:
         raise DataError(f"{path}: the query failed: {_reason(error)}") from error
     if not pieces:
         raise DataError(f"{path}: the query gives no rows")
-    return _table(path, "sqlite", pd.concat(pieces, ignore_index=True))
+    frame = pd.concat(pieces, ignore_index=True)
+    columns = [_typed(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return _table(path, "sqlite", pd.concat(columns, axis=1))
 
 
 def _read_duckdb(path: Path, query: str | None) -> RawTable:
@@ -71,10 +78,23 @@ def _read_duckdb(path: Path, query: str | None) -> RawTable:
             check_size(str(path), 0, len(found.columns))
             most = CELLS_MOST // max(len(found.columns), 1)
             frame = found.limit(most + 1).df()
+            whole = [str(kind).endswith("INT") or str(kind) == "INTEGER" for kind in found.types]
     except duckdb.Error as error:
         raise DataError(f"{path}: the query failed, or it is no database: {_reason(error)}") from error
     check_size(str(path), *frame.shape)
+    for name in frame.columns[whole]:
+        frame[name] = whole_numbers(frame[name]) if frame[name].dtype.kind == "f" else frame[name]
     return _table(path, "duckdb", frame)
+
+
+def _typed(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of objects in the type that they have; whole numbers with gaps stay whole."""
+    import pandas as pd
+
+    what = pd.api.types.infer_dtype(cells, skipna=True)
+    if what == "integer" and cells.isna().any():
+        return cells.astype("Int64")
+    return cells.astype("float64") if what in ("floating", "mixed-integer-float") else cells.infer_objects()
 
 
 def _only_table(path: Path, names: list[str]) -> str:

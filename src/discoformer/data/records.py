@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from discoformer.columns.schema_cells import whole_numbers
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
@@ -44,12 +45,30 @@ def read_json(content: Content) -> RawTable:
                 "give a list of records, a record per line, or lists of one length by column name"
             )
         check_size(content.label, lengths.pop(), len(lists))
-        frame = pd.DataFrame(lists)
+        frame, broken = pd.DataFrame(lists), {n for n, cells in lists.items() if _has_float(cells)}
     else:
         frame = _from_records(found, content.label)
+        broken = {name for record in found for name in _floats(record)}
     frame.columns = pd.Index([str(name) for name in frame.columns])
+    for name in frame.columns:
+        if frame[name].dtype.kind == "f" and name not in broken:  # because of gaps
+            frame[name] = whole_numbers(frame[name])
     frame, formats = convert_text(frame)
     return RawTable(frame, How(content.label, form, *frame.shape), formats=formats)
+
+
+def _has_float(cells: Sequence[Any]) -> bool:
+    return any(isinstance(cell, float) for cell in cells)
+
+
+def _floats(record: Any, before: str = "") -> Iterator[str]:
+    """Names of the cells of a record that are written with decimals, as `pandas.json_normalize` has them."""
+    pairs = record.items() if isinstance(record, dict) else ((f"x{j}", cell) for j, cell in enumerate(record))
+    for name, cell in pairs:
+        if isinstance(cell, float):
+            yield f"{before}{name}"
+        elif isinstance(cell, dict):
+            yield from _floats(cell, f"{before}{name}.")
 
 
 def _load(text: str, content: Content) -> tuple[Any, str]:

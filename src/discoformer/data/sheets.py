@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from discoformer.columns.schema_cells import is_number
+from discoformer.columns.schema_cells import is_number, whole_numbers
 from discoformer.core.checks import DataError, one_line, show_cell
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
@@ -75,4 +75,8 @@ def _names(cells: list[Any], label: str) -> list[str]:
 
 def _inferred(frame: pd.DataFrame) -> pd.DataFrame:
     """Columns of one type where their cells have one; the row of names had made them objects."""
-    return frame.infer_objects()
+    frame = frame.infer_objects()
+    for name in frame.columns:
+        if frame[name].dtype.kind == "f":  # a sheet does not tell 31 from 31.0, and gaps make floats of both
+            frame[name] = whole_numbers(frame[name])
+    return frame

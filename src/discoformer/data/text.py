@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from discoformer.columns.schema_cells import whole_numbers
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
@@ -86,6 +87,7 @@ def _read(content: Content, dialect: Dialect) -> RawTable:
             warnings.warn(text, stacklevel=2)
         if not named:
             frame = _parse(content, dialect, header=False)
+    frame = _with_whole_numbers(frame, content, dialect, header=named)
     _refuse_short_lines(content, dialect, frame)
     frame = _with_names(frame, dialect, named, content.label)
     frame, formats = convert_text(frame, dialect.decimal)
@@ -102,7 +104,19 @@ def _read(content: Content, dialect: Dialect) -> RawTable:
     return RawTable(frame, how, named, formats)
 
 
-def _parse(content: Content, dialect: Dialect, *, header: bool) -> pd.DataFrame:
+def _with_whole_numbers(
+    frame: pd.DataFrame, content: Content, dialect: Dialect, *, header: bool
+) -> pd.DataFrame:
+    """The frame with whole numbers where pandas took floats because of gaps; 31.0 is none."""
+    lost = [name for name in frame.columns if frame[name].dtype.kind == "f" and frame[name].isna().any()]
+    lost = [name for name in lost if whole_numbers(frame[name]) is not frame[name]]
+    if not lost:
+        return frame
+    again = _parse(content, dialect, header=header, usecols=lost, dtype_backend="numpy_nullable")
+    return frame.assign(**{name: again[name] for name in lost if again[name].dtype.kind in "iu"})
+
+
+def _parse(content: Content, dialect: Dialect, *, header: bool, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     names = [str(j) for j in range(len(dialect.cells))]
@@ -122,6 +136,7 @@ def _parse(content: Content, dialect: Dialect, *, header: bool) -> pd.DataFrame:
             dtype=dict.fromkeys((str(j) for j in dialect.codes), str),
             skipinitialspace=True,
             low_memory=False,
+            **options,
         )
     return frame
 

@@ -16,7 +16,7 @@ def cell_text(value: Any) -> str:
     >>> cell_text(0.12345678), cell_text("a\x1b"), cell_text(None), cell_text(float("nan"))
     ('0.123457', 'a', '', '')
     """
-    if value is None or value != value:
+    if _is_gap(value):
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
@@ -31,10 +31,17 @@ def json_cell(value: Any) -> Any:
     >>> json_cell(float("nan")), json_cell(True), json_cell(3)
     (None, True, 3)
     """
-    if value is None or value != value:
+    if _is_gap(value):
         return None
     value = value.item() if hasattr(value, "item") else value
     return value if isinstance(value, bool | int | float | str) else str(value).removesuffix(" 00:00:00")
+
+
+def _is_gap(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # the gap of pandas is neither true nor false
+        return True
 
 
 SHOWN = 40  # characters of a cell
