@@ -11,7 +11,6 @@ import { StudentMixture } from "./student.js";
 import { readWeights } from "./weights.js";
 
 const START_NU = 30;
-const COMPANY = 3; // points, itself included, that a landmark of a robust start stands for
 const ROUNDING = 8 * Number.EPSILON;
 
 export class Network {
@@ -38,7 +37,7 @@ export class Network {
   study(points, dim, axes) {
     const { heads, loops } = this.config;
     const count = Math.max(1, Math.min(this.config.slots, Math.floor(points.length / dim / 2)));
-    let slots = firstSlots(points, dim, axes, count, this.spread, this.config.robust_start ? COMPANY : 0);
+    let slots = firstSlots(points, dim, axes, count, this.spread);
     let latent = new Float64Array(count * this.start.length);
     for (let m = 0; m < count; m++) latent.set(this.start, m * this.start.length);
     const rounds = [...this.layers, ...Array(loops).fill(this.layers.at(-1))];
@@ -53,11 +52,11 @@ export class Network {
 }
 
 /** Slots at landmarks, half of them sought along the axes. */
-function firstSlots(points, dim, axes, count, spread, company) {
+function firstSlots(points, dim, axes, count, spread) {
   const both = count > 1;
   const views = both ? [points, alongAxes(points, axes, dim)] : [points];
   const counts = both ? [(count + 1) >> 1, count >> 1] : [count];
-  const chosen = landmarks(views, counts, dim, company);
+  const chosen = landmarks(views, counts, dim);
   const mean = new Float64Array(count * dim);
   chosen.forEach((row, m) => mean.set(points.subarray(row * dim, (row + 1) * dim), m * dim));
   const shrink = spread / Math.sqrt(2 * dim);
@@ -73,9 +72,9 @@ function firstSlots(points, dim, axes, count, spread, company) {
 }
 
 /** Numbers of points, each farthest from those before in its view, radii compressed. */
-function landmarks(views, counts, dim, company) {
+function landmarks(views, counts, dim) {
   const total = views[0].length / dim;
-  let chosen = [];
+  const chosen = [];
   views.forEach((view, v) => {
     const radius = new Float64Array(total);
     const near = new Float64Array(view.length);
@@ -89,28 +88,13 @@ function landmarks(views, counts, dim, company) {
       for (let p = 0; p < total; p++) distance[p] = Math.min(distance[p], squareDistance(near, p, row, dim));
     };
     chosen.forEach(measure);
-    const before = chosen.length;
-    const wanted = counts[v] * (company ? 2 : 1);
-    for (let k = Math.min(wanted, Math.max(counts[v], total - before)); k > 0; k--) {
+    for (let k = counts[v]; k > 0; k--) {
       const row = chosen.length ? extreme(distance, (a, b) => a > b) : extreme(radius, (a, b) => a < b);
       chosen.push(row);
       measure(row);
     }
-    if (company) chosen = inCompany(near, chosen, before, counts[v], company, dim);
   });
   return chosen;
-}
-
-/** Of the landmarks after the first `before`, `count` in their order, but those that stand for few points last. */
-function inCompany(points, chosen, before, count, company, dim) {
-  const size = chosen.map(() => 0);
-  for (let p = 0; p < points.length / dim; p++) {
-    const distances = chosen.map(row => squareDistance(points, p, row, dim));
-    size[extreme(distances, (a, b) => a < b)] += 1;
-  }
-  const late = chosen.slice(before).map((row, k) => [row, size[before + k] < company]);
-  const ordered = [...late.filter(([, lonely]) => !lonely), ...late.filter(([, lonely]) => lonely)];
-  return [...chosen.slice(0, before), ...ordered.slice(0, count).map(([row]) => row)];
 }
 
 function squareDistance(points, p, q, dim) {

@@ -89,19 +89,15 @@ def gather_rows(points: Tensor, index: Tensor) -> Tensor:
     return points.gather(1, index.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
 
 
-def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int], company: int = 0) -> Tensor:
+def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int]) -> Tensor:
     """Numbers (B, sum of counts) of landmarks, some sought in each view (B, n, d) of the same points.
 
     Each landmark is the point farthest, in its view and with radii compressed, from all those chosen before
     in either view.  The very first is the point nearest to the center.
 
-    With ``company``, twice as many candidates are found, and a candidate is passed over if it is the nearest
-    one to fewer than ``company`` points, itself included.  So a single far row is no landmark as long as
-    there are others.  With few points per candidate all may be passed over, and then nothing changes.
-
     >>> points = torch.tensor([[[0.0], [0.1], [9.0], [-1.0], [-1.1], [1.0], [1.1]]])
-    >>> [farthest_in_views([points], [2], company).tolist() for company in (0, 2)]
-    [[[0, 2]], [[0, 6]]]
+    >>> farthest_in_views([points], [2]).tolist()
+    [[0, 2]]
     """
     chosen: list[Tensor] = []
     for view, count in zip(views, counts, strict=True):
@@ -111,13 +107,10 @@ def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int], company: i
         distance = torch.full_like(radius.squeeze(-1), torch.inf)
         for index in chosen:
             distance = torch.minimum(distance, _square_distance(compressed, index))
-        before, wanted = len(chosen), count * (2 if company else 1)
-        for _ in range(min(wanted, max(count, view.shape[1] - before))):
+        for _ in range(count):
             index = _largest(distance if chosen else -radius.squeeze(-1), along)
             chosen.append(index)
             distance = torch.minimum(distance, _square_distance(compressed, index))
-        if company:
-            chosen = _in_company(compressed, chosen, before, count, company)
     return torch.stack(chosen, 1)
 
 
@@ -135,18 +128,6 @@ def _square_distance(points: Tensor, index: Tensor) -> Tensor:
     """From all points (B, n, d) to the one with the number (B,) given: (B, n)."""
     batch = torch.arange(len(points), device=points.device)
     return (points - points[batch, index].unsqueeze(1)).square().sum(-1)
-
-
-def _in_company(points: Tensor, chosen: list[Tensor], before: int, count: int, company: int) -> list[Tensor]:
-    """The landmarks before, and ``count`` of those after them: in their order, but lonely ones last."""
-    index = torch.stack(chosen, 1)
-    distance = _distances(points, gather_rows(points, index))  # (B, n, k)
-    near = distance <= distance.amin(-1, keepdim=True) * (1 + _TIED) + _TIED
-    nearest = near.to(torch.uint8).argmax(-1)  # (B, n): the first of those that are equally near
-    size = torch.zeros_like(index).scatter_add_(1, nearest, torch.ones_like(nearest))
-    order = (size[:, before:] < company).to(torch.uint8).argsort(stable=True, dim=-1)[:, :count]
-    kept = torch.cat([index[:, :before], index[:, before:].gather(1, order)], 1)
-    return list(kept.unbind(1))
 
 
 def _distances(points: Tensor, others: Tensor) -> Tensor:

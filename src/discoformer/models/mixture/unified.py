@@ -48,14 +48,13 @@ _BALLS = 4  # targets without axes: pooled covariance, own ball, common ball, ri
 _TARGETS = 7  # and with them: diagonals of the own and of the pooled covariance, ball
 _LEAST = {"layers": 1, "width": 1, "heads": 1, "slots": 1, "loops": 0, "margin_slots": 1, "margin_groups": 2}
 _LEAST |= {"deciding": 2, "mixed_rounds": 0, "category_columns": 1}
-_COMPANY = 3  # points, itself included, that a landmark of a robust start stands for
 
 
 @dataclass(frozen=True)
 class UnifiedConfig:
     """Size of a unified mixture core.
 
-    ``loops`` repeats the last layer.  ``robust_start`` lets no single far row be a landmark.  In very large
+    ``loops`` repeats the last layer.  In very large
     samples ``deciding`` rows decide, and all refine the result.  Slots are merged unless each of their
     parameters gains ``merge_price`` of log likelihood; merged ones have ``merge_pseudo`` points' worth of
     their mean scale.  Margins have at most ``margin_slots`` slots and are read off ``margin_groups`` groups
@@ -70,7 +69,6 @@ class UnifiedConfig:
     heads: int = 4
     slots: int = 32
     loops: int = 4
-    robust_start: bool = False
     deciding: int = 8192
     merge_price: float = 2.0
     merge_pseudo: float = 1.0
@@ -178,13 +176,12 @@ class UnifiedCore(nn.Module):
     def _start(self, points: Tensor, axes: Axes | None, count: int) -> Slots:
         """Slots at landmarks among points (B, n, d), half of them sought along the axes if there are any."""
         dim = points.shape[-1]
-        company = _COMPANY if self.config.robust_start else 0
         shrink = self.start_log_spread.exp() / math.sqrt(2 * dim)
         views, counts = [points.detach()], [count]
         if axes is not None and count > 1:
             views.append((points @ axes.matrix).detach())
             counts = [(count + 1) // 2, count // 2]
-        landmarks = gather_rows(points, farthest_in_views(views, counts, company))
+        landmarks = gather_rows(points, farthest_in_views(views, counts))
         scale = balls(landmark_spacing(landmarks) * shrink, counts[0], dim)
         if axes is not None and count > 1:
             variance = (landmark_spacing(landmarks @ axes.matrix) * shrink).square() + 1e-5
