@@ -23,9 +23,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from real_tables import FRESH, NAMES, Mixed, mixed_table
-from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold
 
+from discoformer.baselines.combination import MixturePerCombination
 from discoformer.baselines.independent import IndependentColumns
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.fields import as_point_density
@@ -86,31 +86,8 @@ def stepmix(table: Mixed, inside: Rows, outside: Rows) -> Rows:
 
 
 def combination(table: Mixed, inside: Rows, outside: Rows) -> Rows:
-    codes = [j for j, kind in enumerate(table.kinds) if kind.kind == "category"]
-    numbers = [j for j in range(len(table.kinds)) if j not in codes]
-    possible = float(np.prod([table.kinds[j].levels for j in codes]))
-    groups: dict[tuple[float, ...], list[int]] = {}
-    for row, key in enumerate(map(tuple, inside[:, codes].tolist())):
-        groups.setdefault(key, []).append(row)
-    everything = _mixture(inside[:, numbers])
-    own = {
-        key: _mixture(inside[np.ix_(rows, numbers)])
-        for key, rows in groups.items()
-        if len(rows) > 3 * len(numbers) + 2
-    }
-    found = np.empty(len(outside))
-    for row, key in enumerate(map(tuple, outside[:, codes].tolist())):
-        share = (len(groups.get(key, [])) + 1 / possible) / (len(inside) + 1)
-        found[row] = np.log(share) + own.get(key, everything).score(outside[[row]][:, numbers])
-    return found
-
-
-def _mixture(rows: Rows) -> GaussianMixture:
-    most = max(1, min(5, len(rows) // (4 * rows.shape[1])))
-    fits = [
-        GaussianMixture(k, n_init=3, reg_covar=1e-4, random_state=0).fit(rows) for k in range(1, most + 1)
-    ]
-    return min(fits, key=lambda fit: fit.bic(rows))
+    recipe = FitRecipe(MixturePerCombination(), drop=False, kinds=table.kinds)
+    return as_point_density(recipe.fit(inside)).log_density(outside)
 
 
 METHODS: dict[str, Callable[[Mixed, Rows, Rows], Rows]] = {

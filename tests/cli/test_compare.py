@@ -208,3 +208,25 @@ def test_few_rows_name_the_option_to_change(
     assert code == (2 if message else 0)
     assert printed.err == (f"discoformer: error: {path}: {message}\n" if message else "")
     assert bool(printed.out) == (message is None)
+
+
+def test_tables_with_labels_and_gaps_have_peers_that_know_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 90)
+    size = rng.normal(4.0 * label, 1.0).round(3).astype(str)
+    size[::7] = ""
+    rows = [f"{'ab'[one]},{number},{rng.normal():.3f}" for one, number in zip(label, size, strict=True)]
+    (tmp_path / "mixed.csv").write_text("\n".join(["label,size,other", *rows]))
+    files = [str(tmp_path / "mixed.csv"), "iris"]
+    assert main(["compare", *files, "--model", "default,kde-scott", "--folds", "2"]) == 0
+    mixed, iris, both = capsys.readouterr().out.split("log-likelihood per held-out row")[1:]
+    for word in ("default", "combination", "independent"):
+        assert word in mixed
+    assert "combination is a Gaussian mixture for every combination of labels" in mixed
+    assert "left out, since they need numbers without gaps: kde-scott" in mixed
+    assert "combination" not in iris
+    header = both.splitlines()[2].split()
+    assert header[0] == "data" and header[-1] == "best"
+    assert set(header[1:-1]) == {"default", "combination", "independent", "kde-scott"}

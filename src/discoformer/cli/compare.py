@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from discoformer.baselines.combination import MixturePerCombination
 from discoformer.baselines.independent import IndependentColumns
 from discoformer.cli.options import (
     FILES,
@@ -49,8 +50,9 @@ DESCRIPTION = """\
 Compare methods on the rows of FILE by 5-fold cross-validation: the mean log density of rows that the fit
 has not seen (higher is better), its standard error, and how far each method is behind the best one, with
 the standard error of that difference, row by row. Several files get a table each, and one of all.
-Methods other than networks know numbers alone: tables with categories or gaps, or with --types, are a matter
-between the network and "independent", which takes every column by itself.
+Methods other than networks know numbers alone. On tables with categories or gaps, or with --types, the peers
+are "combination", a Gaussian mixture for every combination of labels, and "independent", which takes every
+column by itself.
 """
 
 EXAMPLES = f"""\
@@ -69,7 +71,11 @@ examples:
 """
 
 
-INDEPENDENT = "independent"
+INDEPENDENT, COMBINATION = "independent", "combination"
+MIXED_PEERS = {
+    COMBINATION: "a Gaussian mixture for every combination of labels",
+    INDEPENDENT: "every column by itself",
+}
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def run(args: argparse.Namespace) -> None:
         results.append(_compare(sample, methods, args))
         if not args.json:
             print(end="\n" if len(results) > 1 else "")
-            _print(sample, results[-1], args.folds)
+            _print(sample, results[-1], args.folds, names)
     if args.out:
         _write([row for rows in results for row in rows], args.out)
     if args.json:
@@ -156,7 +162,7 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(found[0] if len(found) == 1 else {"files": found}))
         return
     if len(samples) > 1:
-        _print_all(results, names)
+        _print_all(results, [*names, *MIXED_PEERS])
     if args.out:
         print(f"wrote {args.out}")
 
@@ -220,7 +226,7 @@ def _compare(sample: ComparedTable, known: dict[str, Method], args: argparse.Nam
     methods: dict[str, Method | None] = {**known}
     if sample.mixed:
         methods = {n: m for n, m in known.items() if takes_kinds(Resolved(m, n, None)) or n not in PEERS}
-        methods[INDEPENDENT] = None
+        methods |= {COMBINATION: MixturePerCombination(), INDEPENDENT: None}
     held_out: dict[str, HeldOut] = {}
     errors: dict[str, float] = {}
     failures: dict[str, str] = {}
@@ -294,7 +300,7 @@ def _write(rows: Sequence[Row], path: Path) -> None:
         writer.writerows(asdict(row) for row in rows)
 
 
-def _print(sample: ComparedTable, rows: Sequence[Row], folds: int) -> None:
+def _print(sample: ComparedTable, rows: Sequence[Row], folds: int, asked: Sequence[str]) -> None:
     table = sample.table
     n, d = table.values.shape
     print(f"{sample.name}: {n} rows, {d} column(s); log-likelihood per held-out row, {folds} folds\n")
@@ -316,6 +322,11 @@ def _print(sample: ComparedTable, rows: Sequence[Row], folds: int) -> None:
         percents = [None if row.score_error is None else 100 * row.score_error for row in done]
         cells = [[*line, _number(value, 1)] for line, value in zip(cells, percents, strict=True)]
     print_table(header, cells)
+    if sample.mixed:
+        what = "; ".join(f"{name} is {peer}" for name, peer in MIXED_PEERS.items())
+        print(f"\nall take the same kinds, bounds and gaps; {what}")
+        if left := [name for name in asked if name not in {row.method for row in rows}]:
+            print(f"left out, since they need numbers without gaps: {', '.join(left)}")
     for row in rows:
         if row.failure is not None:
             print(f"{row.method} failed: {row.failure}")
@@ -325,6 +336,7 @@ def _print(sample: ComparedTable, rows: Sequence[Row], folds: int) -> None:
 
 def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None:
     """One line per sample, one column per method, and which is the best."""
+    methods = [name for name in methods if any(row.method == name for rows in results for row in rows)]
     lines = []
     for rows in results:
         found = {row.method: _number(row.log_likelihood, 3) for row in rows}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from discoformer.core.fields import Density, Method
+from discoformer.core.fields import Field, Method
 
 __all__ = ["Layout", "MixedMethod"]
 
@@ -45,5 +45,5 @@ class MixedMethod(Method):
     """A method that takes categories, circles and gaps."""
 
     @abstractmethod
-    def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
+    def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Field:
         """Fit to rows (n, d + c), NaN where there is a gap, with weights (n,) that sum to one."""
