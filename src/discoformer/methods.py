@@ -7,6 +7,7 @@ what it was trained for; `check_range` compares a sample with it and warns where
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -91,8 +92,8 @@ def resolve(model: str | Path | Method = "default") -> Resolved:
         raise DataError(f"model is {model!r}: give a name, a path or a method such as KDE()")
     if isinstance(model, str) and model in METHODS:
         return Resolved(METHODS[model].make(), model, None)
-    path = Path(model)
-    stamp = path.stat().st_mtime_ns if path.is_file() else 0  # a file that is trained on gets read again
+    # a file that is trained on gets read again; a name that no file can have is not there
+    stamp = Path(model).stat().st_mtime_ns if os.path.exists(model) else 0
     return _load(str(model), stamp)
 
 
@@ -129,7 +130,7 @@ def _load(name: str, stamp: int) -> Resolved:
     try:
         network = load_model(name)
     except DataError as error:
-        if Path(name).exists():
+        if os.path.exists(name):
             raise
         raise DataError(f"{error}; without weights: {', '.join(METHODS)}") from None
     return Resolved(network, name, shipped_card(name) if is_shipped(name) else read_card(name))

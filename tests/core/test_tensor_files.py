@@ -41,6 +41,16 @@ def test_a_single_flipped_bit_is_found(weights: Path) -> None:
         data[place] ^= 1
 
 
+def test_a_flipped_bit_in_the_card_is_found(weights: Path) -> None:
+    """The card decides answers, too: another number of loops is another network."""
+    data = weights.read_bytes()
+    start, end = data.index(b"card"), data.index(b"tensors-sha256")
+    for place in range(start, end if end > start else 8 + int.from_bytes(data[:8], "little"), 11):
+        weights.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(DataError, match="damaged|was not written by"):
+            load_model(weights)
+
+
 def test_files_without_a_checksum_are_still_read(weights: Path) -> None:
     metadata = {key: text for key, text in read_metadata(weights).items() if "sha256" not in key}
     save_file(load_file(weights), weights, metadata=metadata)

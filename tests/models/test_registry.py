@@ -3,13 +3,16 @@
 import hashlib
 import json
 import math
+import os
 from dataclasses import asdict, replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from discoformer import DiScoFormer
 from discoformer.core.checks import DataError
 from discoformer.models import registry
 from discoformer.models.registry import (
@@ -25,6 +28,7 @@ from discoformer.models.registry import (
 )
 from discoformer.priors import GMMPrior
 
+FURTHER_FOLDERS = registry._further_folders  # a fixture puts another in its place
 CORE = {"kind": "unified", "layers": 1, "width": 16, "heads": 2, "slots": 4}
 
 
@@ -84,6 +88,8 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         ({"core": {**CORE, "slots": 0}}, "slots = 0 of a mixture core"),
         ({"core": {**CORE, "loops": -1}}, "loops = -1 of a mixture core"),
         ({"core": {**CORE, "width": 2**40}}, "core 'unified' cannot be built"),
+        ({"core": {**CORE, "width": 10**400}}, "core 'unified' cannot be built"),
+        ({"core": {**CORE, "width": 10_000, "layers": 100}}, "does not fit its own header"),
     ],
 )
 def test_cards_that_describe_no_network_are_refused(
@@ -257,6 +263,43 @@ def test_other_distributions_add_weights_and_cannot_replace_ours(
     load_model("two")
     register("three", model_path)
     assert set(json.loads((ours / "registry.json").read_text())) == {"one", "three"}, "only our own"
+
+
+@pytest.mark.parametrize("value", ["math:no_such_name", "no_such_package:FOLDER", "math:pi"])
+def test_a_broken_distribution_does_not_stop_ours(
+    value: str, own_registry: Path, model_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register("one", model_path)
+    entry = EntryPoint("theirs", value, "discoformer.weights")
+    monkeypatch.setattr(registry, "_further_folders", FURTHER_FOLDERS)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
+    registry._registry.cache_clear()
+    with pytest.warns(UserWarning, match=f"weights of '{value}' are left out"):
+        load_model("one")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x\0y"])
+def test_names_that_no_file_can_have_are_not_there(name: str) -> None:
+    with pytest.raises(DataError, match="no model 'x"):
+        load_model(name)
+    with pytest.raises(DataError, match="no model 'x"):
+        DiScoFormer(model=name).fit(torch.randn(9, 1))
+
+
+@pytest.mark.parametrize("file", ["", "..", "x" * 5000])
+def test_listed_files_are_files_of_the_folder(file: str, own_registry: Path, model_path: Path) -> None:
+    register("one", model_path)
+    listing = own_registry / "registry.json"
+    listing.write_text(json.dumps({"one": {"file": file, "sha256": "0"}}))
+    registry._registry.cache_clear()
+    with pytest.raises(DataError, match="is not in this folder|are missing"):
+        load_model("one")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="a folder, a device or a pipe"):
+        load_model(tmp_path / "pipe")
 
 
 def test_every_shipped_model_loads_and_matches_its_checksum() -> None:

@@ -1,4 +1,4 @@
-"""Tensors in safetensors files that can be verified: a checksum inside, and finite numbers only.
+"""Tensors in safetensors files that can be verified: checksums inside, and finite numbers only.
 
 Nothing is ever unpickled.
 """
@@ -6,6 +6,8 @@ Nothing is ever unpickled.
 from __future__ import annotations
 
 import hashlib
+import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from discoformer.core.checks import DataError, printable
 __all__ = ["read_metadata", "read_tensors", "tensor_shapes", "write_tensors"]
 
 _CHECKSUM = "tensors-sha256"
+_TEXT_CHECKSUM = "metadata-sha256"  # a card decides answers as tensors do
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -33,7 +36,8 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
     """
     own = {key: tensor.detach().cpu().clone().contiguous() for key, tensor in tensors.items()}
     _refuse_lost(path, own, "would hold")
-    data = save(own, metadata={**metadata, _CHECKSUM: _digest(own)})
+    text = {**metadata, _CHECKSUM: _digest(own)}
+    data = save(own, metadata={**text, _TEXT_CHECKSUM: _text_digest(text)})
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
@@ -50,16 +54,22 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
 
 
 def read_metadata(path: str | Path) -> dict[str, str]:
-    """The text in the header."""
+    """The text in the header; `DataError` where it is damaged.  Files of old have no checksum of it."""
     try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise DataError(f"{path} is a folder, a device or a pipe, not a safetensors file")
         with safe_open(path, framework="pt") as file:
-            return dict(file.metadata() or {})
+            metadata = dict(file.metadata() or {})
     except FileNotFoundError:
         raise DataError(f"no weights at {path}") from None
     except (SafetensorError, OSError) as error:
         raise DataError(
             f"{path} is not a safetensors file or is damaged: {printable(str(error), 200)}"
         ) from None
+    found = metadata.pop(_TEXT_CHECKSUM, None)
+    if found is not None and found != _text_digest(metadata):
+        raise DataError(f"{path} is damaged: its header does not match its checksum, fetch it again")
+    return metadata
 
 
 def tensor_shapes(path: str | Path) -> dict[str, tuple[int, ...]]:
@@ -75,6 +85,10 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b"")
     return digest.hexdigest()
+
+
+def _text_digest(metadata: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()
 
 
 def _refuse_lost(path: str | Path, tensors: Mapping[str, Tensor], what: str) -> None:

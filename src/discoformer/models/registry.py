@@ -12,6 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -186,16 +188,16 @@ def load_network(name: str | Path, dtype: torch.dtype = torch.float64) -> Networ
     key = str(name)
     entry = registry.get(key)
     if entry is None:
-        if not Path(name).exists():
+        if not os.path.exists(name):  # also of names that no file can have
             shipped = ", ".join(registry)
-            raise DataError(f"no model {key!r}: choose one of {shipped}, or give a path to weights")
+            raise DataError(f"no model {show_cell(key)}: choose one of {shipped}, or give a path to weights")
         return _load_network(Path(name), dtype)
     return _load_shipped(key, dtype)
 
 
 def _load_shipped(name: str, dtype: torch.dtype) -> Network:
     path = _path_of(name)
-    if not path.exists():
+    if not os.path.exists(path):
         raise DataError(f"the weights of {name!r} are missing: reinstall discoformer")
     if hashlib.sha256(path.read_bytes()).hexdigest() != _registry()[name]["sha256"]:
         raise DataError(f"the weights of {name!r} do not match their checksum: reinstall discoformer")
@@ -205,7 +207,7 @@ def _load_shipped(name: str, dtype: torch.dtype) -> Network:
 def _path_of(name: str) -> Path:
     entry = _registry()[name]
     file: str = entry["file"]
-    if Path(file).name != file:
+    if Path(file).name != file or file in ("", ".."):
         raise DataError(f"{entry['folder'] / _LIST}: {show_cell(file)} is not in this folder: reinstall")
     return Path(entry["folder"]) / file
 
@@ -214,19 +216,27 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
     card = read_card(path)
     shapes = tensor_shapes(path)
     _check_sizes(card.core, shapes, path)
-    network = build_network(card.core, card.frame)
+    with torch.device("meta"):  # costs no memory, whatever the card asks for
+        plan = build_network(card.core, card.frame)
+        _fill(plan, {key: torch.empty(shape) for key, shape in shapes.items()}, path)
     tensors = read_tensors(path)
     for key, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise DataError(f"{path} is damaged: {key} is not made of finite floating numbers")
+    network = build_network(card.core, card.frame)
+    _fill(network, tensors, path)
+    network.to(dtype)
+    return network.eval().requires_grad_(False)
+
+
+def _fill(network: Network, tensors: dict[str, Tensor], path: Path) -> None:
+    """Copy tensors into a network; `DataError` if their names or sizes are not its own."""
     try:
         network.core.load_state_dict(tensors)
     except RuntimeError as error:
         raise DataError(
             f"{path} does not fit its own header: {str(error).splitlines()[-1].strip()}"
         ) from None
-    network.to(dtype)
-    return network.eval().requires_grad_(False)
 
 
 def _check_sizes(core: dict[str, Any], shapes: dict[str, tuple[int, ...]], path: Path) -> None:
@@ -238,7 +248,7 @@ def _check_sizes(core: dict[str, Any], shapes: dict[str, tuple[int, ...]], path:
         if isinstance(value, int | float) and value > limit:
             raise DataError(
                 f"{path} does not fit its own header: core {core.get('kind')!r} cannot be built with "
-                f"{key} = {value:g} from {len(shapes)} tensors of {most} numbers"
+                f"{key} = {show_cell(value)} from {len(shapes)} tensors of {most} numbers"
             )
 
 
@@ -294,8 +304,18 @@ def _weights_folder() -> Path:
 
 
 def _further_folders() -> list[Path]:
-    """Folders of weights in other distributions."""
-    return [Path(entry.load()) for entry in entry_points(group="discoformer.weights")]
+    """Folders of weights in other distributions; one that is broken does not stop ours."""
+    folders = []
+    for entry in entry_points(group="discoformer.weights"):
+        try:
+            folder = Path(entry.load())
+            _read_list(folder)
+        except Exception as error:  # whatever their code raises
+            said = printable(str(error), 200) or type(error).__name__
+            warnings.warn(f"weights of {show_cell(entry.value)} are left out: {said}", stacklevel=2)
+        else:
+            folders.append(folder)
+    return folders
 
 
 @cache
