@@ -8,9 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from torch.masked import masked_tensor
 
 from discoformer import DiScoFormer, estimate
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, to_tensor
 
 # frames are asked with arrays here, and arrays with frames
 pytestmark = pytest.mark.filterwarnings("ignore:X .*feature names")
@@ -32,6 +33,14 @@ def _read_only() -> Any:
     return array
 
 
+class OwnFrame(pd.DataFrame):
+    """As geopandas and others have them."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return OwnFrame
+
+
 LAYOUTS = {
     "reversed": SAMPLE[::-1],
     "columns reversed twice": SAMPLE[:, ::-1].copy()[:, ::-1],
@@ -47,6 +56,7 @@ LAYOUTS = {
     "extension types": FRAME.astype("Float64"),
     "arrow types": FRAME.convert_dtypes(dtype_backend="pyarrow"),
     "sparse columns": FRAME.astype(pd.SparseDtype(float)),
+    "a user's class of frames": OwnFrame(FRAME),
     "polars": pl.DataFrame(SAMPLE, schema=["a", "b"]),
     "nothing masked": np.ma.MaskedArray(SAMPLE),
     "flipped tensor": torch.tensor(SAMPLE).flip(0),
@@ -95,6 +105,14 @@ def test_what_is_masked_is_a_gap_and_never_read() -> None:
     ):
         with pytest.raises(DataError, match="NaN.*row 3, column 1"):
             question()
+    with pytest.warns(UserWarning, match="MaskedTensors"):
+        tensor = masked_tensor(torch.tensor(masked.data), torch.tensor(~np.ma.getmaskarray(masked)))
+        counted = masked_tensor((1e9 * tensor.get_data()).long() + 2**40, tensor.get_mask())
+        with pytest.raises(DataError, match="NaN.*row 3, column 1"):
+            _log_density(tensor)
+        found = to_tensor(counted, "X")
+    assert bool(found[3, 1].isnan())
+    assert found[0, 0] == int(1e9 * SAMPLE[0, 0]) + 2**40
     weights = np.ma.masked_equal(np.arange(60), 5)
     with pytest.raises(DataError, match="finite"):
         DiScoFormer(model="kde-scott").fit(SAMPLE, sample_weight=weights)
@@ -118,8 +136,9 @@ def test_dates_in_arrays_are_not_read_as_numbers(dates: Any) -> None:
             question(dates)
 
 
-def test_numbers_for_names_are_labels_and_not_positions() -> None:
-    frame = pd.DataFrame(SAMPLE, columns=[1, 0])
+@pytest.mark.parametrize("holder", [pd.DataFrame, OwnFrame])
+def test_numbers_for_names_are_labels_and_not_positions(holder: type[pd.DataFrame]) -> None:
+    frame = holder(SAMPLE, columns=[1, 0])
     est = DiScoFormer(model="kde-scott").fit(frame)
     first = DiScoFormer(model="kde-scott").fit(FRAME).marginal("a")
     np.testing.assert_array_equal(
@@ -135,6 +154,27 @@ def test_numbers_for_names_are_labels_and_not_positions() -> None:
     assert bounded._bounds == [(0.0, np.inf), (-np.inf, np.inf)]
     with pytest.raises(DataError, match="column 1 has -"):
         DiScoFormer(model="kde-scott", bounds={1: (0, None)}).fit(frame)
+
+
+@pytest.mark.parametrize("labels", [[1.5, 0.5], list(DAYS[:2]), [True, False]])
+def test_a_label_of_any_kind_is_one_label(labels: list[Any]) -> None:
+    est = DiScoFormer(model="kde-scott").fit(pd.DataFrame(SAMPLE, columns=labels))
+    second = DiScoFormer(model="kde-scott").fit(FRAME).marginal("b")
+    np.testing.assert_array_equal(
+        est.marginal(labels[1]).score_samples(SAMPLE[:, 1:]), second.score_samples(SAMPLE[:, 1:])
+    )
+    with pytest.raises(DataError, match="no column 7.5"):
+        est.marginal(7.5)
+
+
+def test_whole_numbers_beyond_floating_ones_are_refused() -> None:
+    objects = SAMPLE.astype(object)
+    objects[0, 0] = 10**400
+    for data in (objects, pd.DataFrame(objects), objects.tolist()):
+        fine = pd.DataFrame(SAMPLE) if isinstance(data, pd.DataFrame) else SAMPLE
+        for sample, queries in ((data, SAMPLE), (fine, data)):
+            with pytest.raises(DataError, match="whole numbers too large"):
+                _log_density(sample, queries)
 
 
 def test_pairs_may_be_labels() -> None:
@@ -158,3 +198,10 @@ def test_the_sample_may_change_after_the_fit() -> None:
         np.testing.assert_array_equal(est.score_samples(SAMPLE[:5] ** 2), before)
         assert plain.entropy().value == entropy
         assert plain.marginal([1])._bounds == [(-np.inf, np.inf)]
+
+
+def test_answers_belong_to_the_caller() -> None:
+    est = DiScoFormer(model="kde-scott").fit(SAMPLE)
+    before = est.loo_log_density_.copy()
+    est.loo_log_density_[:] = 0
+    np.testing.assert_array_equal(est.loo_log_density_, before)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from numbers import Integral
@@ -71,7 +72,8 @@ class FrameColumns:
         if missing:
             have = ", ".join(map(show_cell, frame.columns))
             raise DataError(f"no column {show_cell(missing[0])}, which the sample has: there are {have}")
-        return to_numbers(frame, self.schema)
+        with _within_floats():
+            return to_numbers(frame, self.schema)
 
     def rows(self, values: NDArray[np.float64]) -> Any:
         """Numbers (m, D) as a frame of the same type, with the types and the order of its columns."""
@@ -115,7 +117,8 @@ def read_frame(data: Any, types: Any, *, plain: bool) -> tuple[FrameColumns, NDA
         return None
     refuse_columns(data)
     frame = _as_pandas(data)
-    schema = infer_schema(frame, types)
+    with _within_floats():
+        schema = infer_schema(frame, types)
     schema = schema.plain() if plain else schema
     refused = schema.named("refused")
     if refused:
@@ -182,14 +185,17 @@ def validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
         refuse_columns(X)
     X = without_masks(X)
     try:
-        values: NDArray[Any] = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
+        with _within_floats():
+            values: NDArray[Any] = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                ensure_min_samples=2 if reset else 1,
+            )
+    except DataError:
+        raise
     except (TypeError, ValueError):
         refuse_text(X)
         raise
@@ -203,7 +209,8 @@ def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[in
     ([1], [1, 0])
     """
     names = list(labels) if named else []
-    one = isinstance(columns, str | int | np.integer) or (isinstance(columns, tuple) and columns in names)
+    many = isinstance(columns, Iterable) and not isinstance(columns, str | bytes)
+    one = not many or (isinstance(columns, tuple) and columns in names)
     asked = [columns] if one else list(columns)
     numbered = not any(isinstance(label, Integral) for label in names)  # else a number is a label
     unknown = [
@@ -229,6 +236,15 @@ def read_weights(weights: Any) -> Any:
     if values.ndim != 1:
         raise DataError(f"sample weights have shape {values.shape}, expected one per row")
     return values
+
+
+@contextmanager
+def _within_floats() -> Iterator[None]:
+    """A `DataError` for whole numbers of Python that no floating number can hold."""
+    try:
+        yield
+    except OverflowError:
+        raise DataError("X has whole numbers too large for floating numbers: change the unit") from None
 
 
 def _as_pandas(data: Any) -> pd.DataFrame:

@@ -243,7 +243,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             weights = None if self._weights is None else check_weights(self._weights, rows)
             found = left_out_with_copies(as_density(self.field_), rows, weights)
             self._left_out: NDArray[np.float64] = found.cpu().numpy()
-        return self._left_out
+        return self._left_out.copy()  # the caller's own
 
     def impute(self, X: Any, draws: int | None = None, random_state: Any = None) -> Any:
         """X (m, d) with its gaps filled by what is expected given the rest of each row, in its own kind.

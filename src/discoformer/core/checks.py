@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.masked import MaskedTensor
 
 __all__ = [
     "DataError",
@@ -188,22 +189,32 @@ def _refuse_dates(dtype: Any, what: str) -> None:
 def to_tensor(values: Any, name: str) -> Tensor:
     """Values as a floating tensor, gaps included, or `DataError`."""
     if isinstance(values, Tensor):
-        if values.is_complex():
+        tensor: Tensor = _with_gaps(values) if isinstance(values, MaskedTensor) else values
+        if tensor.is_complex():
             raise DataError(f"{name} is complex: give real and imaginary parts as columns")
+        if tensor.layout != torch.strided or tensor.is_nested or tensor.is_meta or tensor.is_quantized:
+            raise DataError(f"{name} is not a dense tensor of values: make it one first")
         # half precision is for storage: its logarithms and products are not those of a density
-        if not values.is_floating_point():
-            return values.to(torch.float64)
-        return values.to(torch.promote_types(values.dtype, torch.float32))
+        if not tensor.is_floating_point():
+            return tensor.to(torch.float64)
+        return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
     values = plain(values, name)
     try:
-        if type(values).__module__.split(".")[0] == "pandas":
+        if any(base.__module__.split(".")[0] == "pandas" for base in type(values).__mro__):
             return torch.from_numpy(np.array(values.to_numpy(dtype=np.float64, na_value=np.nan), order="C"))
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":
             raise TypeError(f"its type is {array.dtype}")
         return torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} is not an array of numbers: {error}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{name} is not an array of numbers: {printable(str(error), 200)}") from error
+
+
+def _with_gaps(values: MaskedTensor) -> Tensor:
+    """What is masked as NaN."""
+    data, there = values.get_data(), values.get_mask()
+    data = data if data.is_floating_point() else data.to(torch.float64)
+    return torch.where(there, data, torch.nan)
 
 
 def check_untracked(weights: Tensor | None) -> None:

@@ -150,7 +150,8 @@ class Density(PointDensity):
         ``chance(k)`` gives numbers (m, k) between 0 and 1 that the draws come from.
         """
         raise DataError(
-            f"{type(self).__name__} knows nothing of gaps: use a mixture network such as 'default'"
+            f"{type(self).__name__} knows nothing of gaps: fit a mixture network such as 'default' "
+            "to a sample that has some"
         )
 
     @abstractmethod

@@ -42,9 +42,10 @@ def kind_of_type(holder: type) -> Kind:
     """The same from the type alone."""
     if issubclass(holder, Tensor):
         return "tensor"
-    home = holder.__module__.split(".")[0]
-    if holder.__name__ == "DataFrame" and home in ("pandas", "polars"):
-        return "pandas" if home == "pandas" else "polars"
+    for base in holder.__mro__:  # classes of users that are frames are frames
+        home = base.__module__.split(".")[0]
+        if base.__name__ == "DataFrame" and home in ("pandas", "polars"):
+            return "pandas" if home == "pandas" else "polars"
     return "array"
 
 
