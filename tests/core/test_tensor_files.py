@@ -44,8 +44,9 @@ def test_a_single_flipped_bit_is_found(weights: Path) -> None:
 def test_a_flipped_bit_in_the_card_is_found(weights: Path) -> None:
     """The card decides answers, too: another number of loops is another network."""
     data = weights.read_bytes()
-    start, end = data.index(b"card"), data.index(b"tensors-sha256")
-    for place in range(start, end if end > start else 8 + int.from_bytes(data[:8], "little"), 11):
+    card = json.dumps(read_metadata(weights)["card"]).encode()
+    start = data.index(card)
+    for place in range(start, start + len(card), 7):
         weights.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         with pytest.raises(DataError, match="damaged|was not written by"):
             load_model(weights)
@@ -149,6 +150,19 @@ def test_one_run_in_a_folder_at_a_time(tmp_path: Path) -> None:
     with locked(tmp_path / "lock"), pytest.raises(DataError, match="in use by another process"):
         trainer.run()
     assert trainer.step == 0
+
+
+def test_a_lock_follows_no_link_and_speaks_for_itself_only(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "folder").mkdir()
+    for name in ("link", "folder", "no/such/folder"):
+        with pytest.raises(DataError, match="cannot be written"), locked(tmp_path / name):
+            pass
+    assert not (tmp_path / "elsewhere").exists()
+    with pytest.raises(PermissionError, match="of something else"), locked(tmp_path / "lock"):
+        raise PermissionError("of something else")
+    with locked(tmp_path / "lock"):
+        pass
 
 
 def test_a_report_that_cannot_be_written_does_not_end_the_run(

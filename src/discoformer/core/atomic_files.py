@@ -77,17 +77,25 @@ def locked(path: Path) -> Iterator[None]:
     The lock is released when the process ends, however it ends.
     """
     try:
-        with path.open("a") as file:
-            try:
-                if fcntl is not None:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise DataError(
-                    f"{path.parent} is in use by another process: wait for it, or end it"
-                ) from None
-            yield
-    except PermissionError as error:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+    try:
+        _lock(handle, path)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, path: Path) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DataError(f"{path.parent} is in use by another process: wait for it, or end it") from None
+    except OSError as error:  # some network folders know no locks
+        raise DataError(f"{path}: cannot be locked: {error.strerror}") from None
 
 
 def _target(path: Path) -> Path:

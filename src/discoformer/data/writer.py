@@ -27,10 +27,17 @@ Write = Callable[[Any], None]  # takes numbers (k, d) or a frame
 def neutral(names: Sequence[str]) -> list[str]:
     """Names with an apostrophe before what a spreadsheet would take for a formula.
 
-    >>> neutral(["=1+1", "size", "@sum"])
-    ["'=1+1", 'size', "'@sum"]
+    Some of them drop invisible characters first, and know the wide signs of East Asian keyboards.
+
+    >>> neutral(["=1+1", "size", "@sum", "\\ufeff=1+1", "\\uff1d1"])
+    ["'=1+1", 'size', "'@sum", "'\\ufeff=1+1", "'\uff1d1"]
     """
-    return [f"'{name}" if name.lstrip()[:1] in tuple("=+-@") else name for name in names]
+    return [f"'{name}" if _is_formula(name) else name for name in names]
+
+
+def _is_formula(text: str) -> bool:
+    seen = (character for character in text if character.isprintable() and not character.isspace())
+    return next(seen, "") in tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 
 
 @contextmanager
