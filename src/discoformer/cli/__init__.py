@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TextIO
@@ -38,6 +39,7 @@ COMMANDS = {
 }
 
 
+_THREADED = ("landau", "train")  # commands with large matrices, where threads within an operation pay
 _HOMES = dict.fromkeys(("entropy", "fisher", "kl", "rfi"), "functionals")  # commands that share a module
 
 
@@ -57,9 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = command.make_parser(name).parse_args(arguments)
 
     from discoformer.core.checks import DataError, printable
+    from discoformer.core.threads import team
 
+    threads = nullcontext() if name in plugins or name in _THREADED else team()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), threads:
             warnings.showwarning = _show_warning
             command.run(args)
             sys.stdout.flush()

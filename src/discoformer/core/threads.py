@@ -15,6 +15,8 @@ from typing import TypeVar
 
 import torch
 
+from discoformer.core.tracing import traced
+
 __all__ = ["ordered_map", "team"]
 
 A = TypeVar("A")
@@ -31,7 +33,7 @@ def team() -> Iterator[None]:
     compete for the cores: each operation waits for its last thread.
     """
     workers = torch.get_num_threads()
-    if workers == 1:  # also on the threads of a team
+    if workers == 1 or traced():  # one also on the threads of a team
         yield
         return
     with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:

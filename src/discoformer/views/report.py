@@ -14,6 +14,7 @@ from discoformer.api.tables import fit_table
 from discoformer.core.extras import require
 from discoformer.core.fields import Method, as_point_density
 from discoformer.core.progress import Advance, silent
+from discoformer.core.threads import team
 from discoformer.data.files import Table
 from discoformer.views.page.headline import headline
 from discoformer.views.page.payload import MAX_ROWS, page_data
@@ -26,6 +27,7 @@ __all__ = ["STEPS", "make_report"]
 STEPS = 1 + SUMMARY_STEPS
 
 
+@team()
 def make_report(
     table: Table,
     *,

@@ -14,6 +14,7 @@ from discoformer.core.checks import check_untracked
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
+from discoformer.core.threads import team
 from discoformer.core.transforms import Frame
 from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.landmarks import POOL
@@ -104,6 +105,7 @@ class UnifiedNetwork(Network, StreamingMethod):
         """The same network, exactly affine equivariant."""
         return UnifiedNetwork(self.core, axes=False)
 
+    @team()
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         seen, frame = self.look(context, weights)
         return push(self.believe(seen)[0], [frame])
@@ -116,6 +118,7 @@ class UnifiedNetwork(Network, StreamingMethod):
         frame, axes = self.place(context, weights)
         return self.see(frame.normalize(context), weights, axes), frame
 
+    @team()
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:
         """Fit to a sample that is not in memory, by passes over it."""

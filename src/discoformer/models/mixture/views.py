@@ -19,6 +19,7 @@ from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.pushforward import push
+from discoformer.core.threads import team
 from discoformer.core.transforms import At, ColumnMaps, Frame
 from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
@@ -72,6 +73,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         """The network alone, without axes: margins are axes, too."""
         return self.network.without_axes()
 
+    @team()
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         context = context.to(self.dtype)
         if too_many(context.shape[-2], self.network.core.deciding):
@@ -108,10 +110,12 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
             views.append(push(found, [frames.map(itemgetter(view))]))
         return Blend((views[0], push(views[1], [maps])), heard.to(seen.left_out).log(), self._unseen)
 
+    @team()
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
         """Fit to rows with categories, circles or gaps; of very many, a part decides."""
         return fit_mixed(self.network, points, weights, layout, margins=True)
 
+    @team()
     @torch.no_grad()
     def fit_stream(self, stream: Stream) -> Density:
         """Fit to a sample that is not in memory; what fits into it easily is loaded."""
