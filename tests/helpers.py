@@ -301,7 +301,7 @@ FUNCTIONALS = {
 
 KERNEL = ("estimate", "--model", "kde-scott")
 
-DROP = "in the columns before: drop {} with --columns, or add --drop-dependent to estimate the other columns"
+DROP = "in the columns before: leave {} out with --exclude, or add --drop-dependent to estimate"
 BAD_FILES = {
     "NaN": ("a,b\n1,2\n3,nan\n5,1\n", "column 'b' has a missing value at row 1"),
     "inf": ("a,b\n1,2\ninf,4\n5,1\n", "column 'a' has an infinite value at row 1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import os
 import sys
@@ -75,7 +76,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """--columns, --exclude, --types, --query and --verbose."""
+    """--columns, --exclude, --types, --query, --sheet and --verbose."""
     parser.add_argument("--columns", metavar="A,B", type=name_list, help="use only these columns")
     parser.add_argument(
         "--exclude", metavar="A,B", type=name_list, default=[], help="leave these columns out"
@@ -89,6 +90,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "`discoformer describe` shows what is inferred",
     )
     parser.add_argument("--query", metavar="SQL", help="what to read of a database: SQLite or DuckDB")
+    parser.add_argument("--sheet", metavar="NAME", help="of a workbook (default: the first with numbers)")
     parser.add_argument("--verbose", action="store_true", help="say what was read and how, on standard error")
 
 
@@ -146,12 +148,13 @@ def add_output(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def name_list(text: str) -> list[str]:
-    """Names from a list with commas.
+    """Names from a list with commas; one that has a comma itself is in quotes.
 
-    >>> name_list("age, income")
-    ['age', 'income']
+    >>> name_list('age, "income, net"')
+    ['age', 'income, net']
     """
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    cells = next(csv.reader([text], skipinitialspace=True), [])
+    names = [name.strip() for name in cells if name.strip()]
     if not names:
         raise argparse.ArgumentTypeError("give names, separated by commas")
     return names
@@ -226,7 +229,7 @@ def read_file(args: argparse.Namespace, files: Any = None) -> RawTable:
     """What is in the files of a command, with the types that it has; says so if asked to."""
     if args.json and getattr(args, "out", None) is not None and str(args.out) == "-":
         raise DataError("--json and --out - both write to standard output: leave out one of them")
-    raw = read_raw(args.files if files is None else files, args.query)
+    raw = read_raw(args.files if files is None else files, args.query, args.sheet)
     if args.verbose:
         print(f"discoformer: read {raw.how}", file=sys.stderr)
         for name, rows in raw.sources:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "MEASURES",
     "CellFormat",
     "are_codes",
     "decimal_sign",
@@ -30,11 +31,13 @@ __all__ = [
     "whole_numbers",
 ]
 
-# Signs that stand before or after an amount or a share.
-UNITS = ("$", "€", "£", "¥", "₹", "₩", "₽", "₺", "₪", "₫", "฿", "%", "‰") + (
+# Signs that stand before or after an amount or a share,
+SIGNS = ("$", "US$", "A$", "C$", "R$", "€", "£", "¥", "₹", "₩", "₽", "₺", "₪", "₫", "฿", "%", "‰") + (
     *("USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "CAD", "AUD", "NZD", "SEK", "NOK", "DKK"),
-    *("PLN", "CZK", "HUF", "BRL", "MXN", "ZAR", "kr", "Fr."),
+    *("PLN", "CZK", "HUF", "BRL", "MXN", "ZAR", "kr", "Fr.", "zł", "Kč", "Ft", "Rs.", "Rs"),
 )
+# and units of measures that are nothing else; 20s may be an age, 5 m a million.
+MEASURES = ("kg", "mg", "km", "cm", "mm", "ml", "kW", "kWh", "km/h", "mph", "lbs", "°C", "°F")
 # What stands for a missing number in a column whose other cells are numbers; elsewhere it is text.
 GAPS = frozenset(
     ("?", "-", "--", "–", "—", ".", "..", "...", "*", "na", "n.a.", "n.a", "n/a", "nan", "k.a.", "none")
@@ -56,6 +59,8 @@ class CellFormat:
     ----------
     decimal, thousands : the signs; empty for none
     unit : a sign of currency or per cent, with its space, and whether it stands before the number
+    decimals : that the cells have at most
+    brackets : whether negative numbers are in brackets
     date : of `strftime`; ``ISO8601`` for dates as in 2026-01-31
     """
 
@@ -63,16 +68,23 @@ class CellFormat:
     thousands: str = ""
     unit: str = ""
     unit_first: bool = False
+    decimals: int = 0
+    brackets: bool = False
     date: str = ""
 
 
+def _units() -> str:
+    return "|".join(map(re.escape, (*SIGNS, *MEASURES)))
+
+
 def _pattern(decimal: str) -> re.Pattern[str]:
-    units = "|".join(map(re.escape, UNITS))
+    units = _units()
     thousands = "[. '_]" if decimal == "," else "[, '_]"
     point = re.escape(decimal)
+    indian = "" if decimal == "," else r"(?P<indian>\d{1,2}(?:,\d{2})+,\d{3})|"
     return re.compile(
-        rf"(?P<open>\()?(?P<sign>[-+−])? ?(?:(?P<before>{units}) ?)?(?P<inner>[-+−])?"
-        rf"(?P<number>(?:\d{{1,3}}(?P<group>{thousands})\d{{3}}(?:(?P=group)\d{{3}})*|\d+)(?:{point}\d*)?"
+        rf"(?P<open>\()?(?P<sign>[-+−])? ?(?P<before>(?:{units}) ?)?(?P<inner>[-+−])?"
+        rf"(?P<number>(?:{indian}\d{{1,3}}(?P<group>{thousands})\d{{3}}(?:(?P=group)\d{{3}})*|\d+)(?:{point}\d*)?"
         rf"|{point}\d+)(?P<power>[eE][-+]?\d+)?(?P<after> ?(?:{units}))?(?(open)\))"
     )
 
@@ -86,6 +98,8 @@ class _Cell(NamedTuple):
     unit: str
     unit_first: bool
     whole: bool
+    decimals: int
+    brackets: bool
 
 
 def _read(cell: str, decimal: str) -> _Cell | None:
@@ -93,14 +107,16 @@ def _read(cell: str, decimal: str) -> _Cell | None:
     found = _PATTERNS[decimal].fullmatch(cell.translate(_SPACES).strip())
     if found is None or (found["before"] and found["after"]) or (found["sign"] and found["inner"]):
         return None
-    group = found["group"] or ""
+    group = found["group"] or ("," if found.groupdict().get("indian") else "")
     digits = found["number"].replace(group, "") if group else found["number"]
     value = float(digits.replace(decimal, ".") + (found["power"] or ""))
     sign = found["sign"] or found["inner"] or ""
     negative = bool(found["open"]) or (sign != "" and sign in _MINUS)
     before, after = found["before"] or "", found["after"] or ""
+    decimals = len(digits.partition(decimal)[2])
     whole = decimal not in digits and not found["power"]
-    return _Cell(-value if negative else value, group, before or after, bool(before), whole)
+    value = -value if negative else value
+    return _Cell(value, group, before or after, bool(before), whole, decimals, bool(found["open"]))
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
@@ -142,12 +158,21 @@ def parse_numbers(cells: pd.Series[Any], decimal: str = ".") -> tuple[pd.Series[
     for sign in dict.fromkeys((decimal, ".", ",")):
         parsed = _parse_all(texts, sign)
         if parsed is not None:
+            parsed = _as_thousands(texts, parsed[1]) or parsed
             values, style, whole = parsed
             both: dict[Any, float] = {**numbers, **values}
             found = cells.map(both).astype("float64")
             whole = whole and all(isinstance(cell, Integral) for cell in numbers)
             return whole_numbers(found) if whole else found, style
     return None
+
+
+def _as_thousands(texts: Sequence[str], style: CellFormat) -> _Parsed | None:
+    """The numbers with the other decimal sign, if they are prices that have three decimals, or none, else."""
+    if style.decimals != 3 or style.thousands or style.unit.strip() in ("", "%", "‰", *MEASURES):
+        return None
+    other = _parse_all(texts, "," if style.decimal == "." else ".")
+    return other if other is not None and other[2] else None
 
 
 def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -165,9 +190,12 @@ def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     return column.astype("int64" if len(there) == len(column) else "Int64")
 
 
-def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], CellFormat, bool] | None:
+_Parsed = tuple[dict[str, float], CellFormat, bool]
+
+
+def _parse_all(texts: Iterable[str], decimal: str) -> _Parsed | None:
     """Numbers by their texts, how they are written, and whether all are without decimals."""
-    whole = True
+    whole, decimals, brackets = True, 0, False
     values: dict[str, float] = {}
     units: set[tuple[str, bool]] = set()
     groups: set[str] = set()
@@ -176,7 +204,8 @@ def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], Ce
         if cell is not None:
             values[text] = cell.value
             groups.add(cell.thousands)
-            whole = whole and cell.whole
+            whole, decimals = whole and cell.whole, max(decimals, cell.decimals)
+            brackets = brackets or cell.brackets
             if cell.unit or cell.value != 0:  # a zero may go without a unit
                 units.add((cell.unit, cell.unit_first))
         elif text.strip().lower() in GAPS:
@@ -189,7 +218,7 @@ def _parse_all(texts: Iterable[str], decimal: str) -> tuple[dict[str, float], Ce
     if not groups or len({(unit.strip(), first) for unit, first in units}) > 1 or len(groups - {""}) > 1:
         return None
     unit, first = max(units, key=lambda sign: len(sign[0]), default=("", False))
-    style = CellFormat(decimal, "".join(groups), unit, first)
+    style = CellFormat(decimal, "".join(groups), unit, first, decimals, brackets)
     return values, style, whole
 
 
@@ -235,11 +264,14 @@ def mixed_numbers(cells: pd.Series[Any]) -> str | None:
 
 
 def _is_amount(text: str) -> bool:
+    """Whether it is a number, or an amount or a share; with a unit of measure it may be anything."""
+    if text.rstrip().endswith(MEASURES):
+        return False
     return is_number(text, ".") or is_number(text, ",")
 
 
 def _voter(number: str) -> re.Pattern[str]:
-    sign = r"(?:[^\w.,]|[A-Z]{3}|kr)*"  # currencies, per cent, minus, spaces
+    sign = rf"(?:[^\w.,]|[A-Z]{{3}}|{_units()})*"  # currencies, per cent, minus, spaces
     return re.compile(rf"{sign}(?:{number})(?:[eE][-+]?\d+)?{sign}")
 
 

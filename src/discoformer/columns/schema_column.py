@@ -106,8 +106,10 @@ class ColumnSchema:
         """
         if self.use == "refused":
             return "refused until it is numbers"
-        if self.use == "left out" or self.kind == "constant":
+        if self.use == "left out":
             return "left out"
+        if self.kind == "constant":
+            return "no density: refused, or left out by --drop-dependent"
         if self.use == "number" and self.kind in ("category", "boolean"):
             return "a number"
         action = f"a number: {self.unit}" if self.kind == "date" else _ACTIONS[self.kind]

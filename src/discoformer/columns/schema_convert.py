@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discoformer.columns.schema import Schema
 from discoformer.columns.schema_column import ColumnSchema
-from discoformer.columns.schema_dates import HOURS, SECONDS, TimeType, from_times, time_type, to_times
+from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, TimeType, from_times, time_type, to_times
 from discoformer.columns.schema_rules import numbers_of
 from discoformer.core.checks import DataError, show_cell
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["from_numbers", "number_column", "to_numbers"]
 
+_UNITS: dict[Any, str] = {"time": HOURS, "duration": SECONDS}  # of types of times; other dates are days
+_PER_HOUR = {HOURS: 1.0, SECONDS: 3600.0}
 _EXACT = 2**53  # whole numbers beyond are not all floats
 _ON_GRID = 1e-6  # steps: nearer values are on the grid but for rounding, and stay as they are
 
@@ -39,8 +41,14 @@ def number_column(column: ColumnSchema, cells: pd.Series[Any]) -> NDArray[np.flo
     """One column as numbers (n,): codes of labels, dates in the unit of the schema, NaN for gaps."""
     if column.use == "code":
         return _codes(column, cells)
-    if column.unit or time_type(cells) is not None:
-        if (time_type(cells) is None) != (not column.unit):
+    if bool(cells.isna().all()):
+        return np.full(len(cells), np.nan)
+    which = time_type(cells)
+    if column.unit or which is not None:
+        if _UNITS.get(which, DAYS) in (HOURS, SECONDS) and column.unit in (HOURS, SECONDS):
+            # a time of the day is a span from midnight on, and few cells do not tell which
+            return to_times(cells) * (_PER_HOUR[column.unit] / _PER_HOUR[_UNITS[which]])
+        if which is None or _UNITS.get(which, DAYS) != column.unit:
             raise DataError(f"column {show_cell(column.name)} holds dates in one table and none in the other")
         return to_times(cells)
     values = numbers_of(cells)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discoformer.columns.schema_cells import mixed_numbers
+from discoformer.columns.schema_cells import MEASURES, mixed_numbers
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, resolution, time_type, to_times
 from discoformer.columns.schema_repeats import Grid, find_atoms, find_grid, without_heaps
@@ -283,7 +283,7 @@ def _with_bounds(
         reaches = end == 1.0 and low <= NEAR_END and high >= 1 - NEAR_END
         if low >= 0 and high <= end and (reaches or named):
             return replace(base, low=0.0, high=end)
-    near = NEAR_ZERO if unit.strip() in ("", "%", "‰") else NEAR_ZERO_PRICED
+    near = NEAR_ZERO if unit.strip() in ("", "%", "‰", *MEASURES) else NEAR_ZERO_PRICED
     if low >= 0 and low <= near * float(np.median(values)):
         return replace(base, low=0.0)
     return base

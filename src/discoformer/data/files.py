@@ -167,7 +167,7 @@ def refuse_dependent(path: str | Path, dependent: Sequence[int], names: Sequence
         which, it = (f"{which} is", "it") if len(dependent) == 1 else (f"{which} are", "them")
         raise DataError(
             f"{path}: no density, since {which} constant or linear in the columns before: "
-            f"drop {it} with --columns, or add --drop-dependent to estimate the other columns"
+            f"leave {it} out with --exclude, or add --drop-dependent to estimate the other columns"
         )
 
 

@@ -37,7 +37,9 @@ _OLD = {
 }
 
 
-def read_raw(paths: str | Path | Sequence[str | Path], query: str | None = None) -> RawTable:
+def read_raw(
+    paths: str | Path | Sequence[str | Path], query: str | None = None, sheet: str | None = None
+) -> RawTable:
     """Read a table with the types that it has.
 
     Parameters
@@ -45,6 +47,7 @@ def read_raw(paths: str | Path | Sequence[str | Path], query: str | None = None)
     paths : a file, ``-`` for standard input, a pattern such as ``part-*.csv``, or several of these, which
         must have the same columns and are put together in the order of their names
     query : what to read of a SQLite or DuckDB database
+    sheet : of a workbook; the first that holds numbers by default
 
     Raises
     ------
@@ -63,7 +66,7 @@ def read_raw(paths: str | Path | Sequence[str | Path], query: str | None = None)
     [1, 1]
     """
     files = expand_paths(paths)
-    tables = [_read_one(path, query) for path in files]
+    tables = [_read_one(path, query, sheet) for path in files]
     if len(tables) == 1:
         return tables[0]
     return _together(tables)
@@ -86,7 +89,9 @@ def expand_paths(paths: str | Path | Sequence[str | Path]) -> list[Path]:
     return files
 
 
-def _read_one(path: Path, query: str | None) -> RawTable:
+def _read_one(path: Path, query: str | None, sheet: str | None) -> RawTable:
+    if sheet is not None and path.suffix.lower() not in _SHEETS:
+        raise DataError(f"{path}: --sheet is for workbooks ({', '.join(_SHEETS)}): leave it out")
     if path.suffix.lower() in DATABASES:
         return read_database(path, query)
     if query is not None:
@@ -105,7 +110,7 @@ def _read_one(path: Path, query: str | None) -> RawTable:
     elif suffix in (".feather", ".arrow", ".ipc"):
         table = read_arrow(content, suffix[1:])
     elif suffix in _SHEETS:
-        table = read_sheet(content)
+        table = read_sheet(content, sheet)
     elif suffix in (".json", ".jsonl", ".ndjson"):
         table = read_json(content)
     else:

@@ -12,11 +12,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from discoformer.columns.schema_cells import whole_numbers
+from discoformer.columns.schema_cells import CODE_DIGITS, are_codes, whole_numbers
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
-from discoformer.data.dialect import SPACES, Dialect, find_dialect
+from discoformer.data.dialect import LINES, SPACES, Dialect, find_dialect
 from discoformer.data.limits import check_size
 from discoformer.data.packed import Content
 from discoformer.data.table import How, RawTable, generated_names
@@ -87,6 +87,7 @@ def _read(content: Content, dialect: Dialect) -> RawTable:
             warnings.warn(text, stacklevel=2)
         if not named:
             frame = _parse(content, dialect, header=False)
+    frame = _with_late_codes(frame, content, dialect, header=named)
     frame = _with_whole_numbers(frame, content, dialect, header=named)
     _refuse_short_lines(content, dialect, frame)
     frame = _with_names(frame, dialect, named, content.label)
@@ -102,6 +103,29 @@ def _read(content: Content, dialect: Dialect) -> RawTable:
         (f"packed as {content.packing[1:]}",) if content.packing else (),
     )
     return RawTable(frame, how, named, formats)
+
+
+def _with_late_codes(
+    frame: pd.DataFrame, content: Content, dialect: Dialect, *, header: bool
+) -> pd.DataFrame:
+    """The frame with text for columns of codes whose first zero in front is beyond the first lines."""
+    if len(frame) < LINES:
+        return frame
+    lost = [name for name in frame.columns if _shorter(frame[name])]
+    again = _parse(content, dialect, header=header, usecols=lost, dtype=str) if lost else frame
+    return frame.assign(
+        **{name: again[name] for name in lost if are_codes(again[name].dropna().unique().tolist())}
+    )
+
+
+def _shorter(column: pd.Series[Any]) -> bool:
+    """Whether whole numbers have not all as many digits as the largest, which has as many as a code."""
+    if column.dtype.kind == "f" and column.isna().any():
+        column = whole_numbers(column)
+    if column.dtype.kind not in "iu":
+        return False
+    low, high = int(column.min()), int(column.max())
+    return low >= 0 and len(str(high)) >= max(CODE_DIGITS, len(str(low)) + 1)
 
 
 def _with_whole_numbers(
@@ -133,10 +157,9 @@ def _parse(content: Content, dialect: Dialect, *, header: bool, **options: Any) 
             index_col=False,
             encoding=dialect.encoding,
             **exact,
-            dtype=dict.fromkeys((str(j) for j in dialect.codes), str),
             skipinitialspace=True,
             low_memory=False,
-            **options,
+            **{"dtype": dict.fromkeys((str(j) for j in dialect.codes), str), **options},
         )
     return frame
 

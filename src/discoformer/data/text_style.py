@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["PLAIN", "TextStyle", "style_of"]
+
+CLOCKS = ("%H:%M", "%H:%M:%S")  # formats of times of the day and of spans of time
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,12 @@ class TextStyle:
             if column.dtype.kind == "M" and style.date not in ("", "ISO8601"):
                 changed[name] = column.dt.strftime(style.date)
             elif column.dtype.kind == "m":
-                changed[name] = column.map(_clock, na_action="ignore")
-            elif column.dtype.kind in "iuf" and (style.unit or style.thousands):
+                changed[name] = column.map(partial(_clock, form=style.date), na_action="ignore")
+            elif column.dtype == object and style.date in CLOCKS:
+                changed[name] = column.map(
+                    lambda time, form=style.date: time.strftime(form), na_action="ignore"
+                )
+            elif column.dtype.kind in "iuf" and (style.unit or style.thousands or style.brackets):
                 changed[name] = _with_units(column, style)
         return frame.assign(**changed) if changed else frame
 
@@ -72,23 +79,27 @@ def style_of(raw: RawTable | None, suffix: str = ".csv") -> TextStyle:
     return TextStyle(separator, decimal, {} if raw is None else raw.formats)
 
 
-def _clock(span: Any) -> str:
-    """A span of time as hours, minutes and seconds, the hours beyond a day if there are."""
+def _clock(span: Any, form: str) -> str:
+    """A span of time as hours, minutes and perhaps seconds, the hours beyond a day if there are."""
     sign, seconds = ("-", -span) if span.total_seconds() < 0 else ("", span)
     minutes, second = divmod(seconds.total_seconds(), 60)
     hours, minute = divmod(int(minutes), 60)
-    return f"{sign}{hours:02d}:{minute:02d}:{second:02.0f}"
+    text = f"{sign}{hours:02d}:{minute:02d}"
+    return text if form == CLOCKS[0] else f"{text}:{second:02.0f}"
 
 
 def _with_units(column: pd.Series[Any], style: CellFormat) -> pd.Series[Any]:
     there = column[column.notna()].to_numpy(dtype=np.float64)
     decimals = decimals_of(there)
+    decimals = max(decimals, style.decimals) if decimals >= 0 else decimals
 
     def cell(number: float) -> str:
         text = f"{abs(number):,.{decimals}f}" if decimals >= 0 else f"{abs(number):,}"
         whole, _, rest = text.partition(".")
         text = whole.replace(",", style.thousands) + (style.decimal + rest if rest else "")
         text = style.unit + text if style.unit_first else text + style.unit
-        return f"-{text}" if number < 0 else text
+        if number < 0:
+            return f"({text})" if style.brackets else f"-{text}"
+        return text
 
     return column.astype(object).map(cell, na_action="ignore")

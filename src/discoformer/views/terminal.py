@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 __all__ = ["cell_text", "json_cell", "print_table"]
 
 
@@ -18,7 +20,7 @@ def cell_text(value: Any) -> str:
     """
     if _is_gap(value):
         return ""
-    if isinstance(value, float):
+    if isinstance(value, float | np.floating):
         return f"{value:.6g}"
     text = str(json_cell(value))
     text = "".join(character for character in text if character.isprintable())
@@ -34,7 +36,9 @@ def json_cell(value: Any) -> Any:
     if _is_gap(value):
         return None
     value = value.item() if hasattr(value, "item") else value
-    return value if isinstance(value, bool | int | float | str) else str(value).removesuffix(" 00:00:00")
+    if isinstance(value, bool | int | float | str):
+        return value
+    return str(value).removesuffix(" 00:00:00").removeprefix("0 days ")
 
 
 def _is_gap(value: Any) -> bool:
