@@ -158,3 +158,31 @@ def test_summaries_keep_both_ends_of_all_chunks() -> None:
     assert summary.rows[summary.typical].tolist() == order[:3].tolist()
     assert summary.rows[summary.unusual].tolist() == order[::-1][:3].tolist()
     assert summary.mean == pytest.approx(log_density.mean())
+
+
+def test_reasons_are_in_the_words_of_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels, dates and gaps; and a time that follows from another but for midnight has no density."""
+    rng = np.random.default_rng(0)
+    hours = rng.integers(0, 24, 120)
+    label = rng.integers(0, 2, 120)
+    table = pd.DataFrame(
+        {
+            "leaves": [f"{hour:02d}:30" for hour in hours],
+            "comes": [f"{(hour + 2) % 24:02d}:30" for hour in hours],
+            "kind": np.array(["slow", "fast"])[label],
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 90, 120), "D"),
+            "speed": rng.normal(50 + 60 * label, 5).round(1),
+        }
+    )
+    table.loc[7, ["kind", "speed", "day"]] = ["slow", 111.1, pd.NaT]
+    table.loc[8, "speed"] = np.nan
+    table.to_csv(tmp_path / "trips.csv", index=False)
+    table.loc[[7]].to_csv(tmp_path / "odd.csv", index=False)
+    command = ["estimate", str(tmp_path / "trips.csv"), "--why"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(command) == 0
+        assert "expected, 90% in" in capsys.readouterr().out
+        assert main([*command, "--queries", str(tmp_path / "odd.csv"), "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)["why"][0]["reasons"]
+    assert any(line.startswith("kind = slow: fast expected (+") for line in lines)

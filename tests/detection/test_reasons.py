@@ -4,7 +4,11 @@ import numpy as np
 import torch
 
 from discoformer.baselines.kde import KDE
+from discoformer.columns.fit_recipe import FitRecipe
+from discoformer.columns.kinds import ColumnKind
+from discoformer.core.fields import as_density
 from discoformer.detection.reasons import explain_rows, surprises
+from discoformer.methods import resolve
 from discoformer.models.mixture.student import StudentMixture
 
 COVARIANCE = torch.tensor([[1.0, 0.8], [0.8, 2.0]], dtype=torch.float64)
@@ -49,3 +53,34 @@ def test_rows_of_the_sample_are_explained_by_a_fit_without_them() -> None:
     other = torch.cat([x[:7], x[8:]])
     torch.testing.assert_close(torch.tensor(without.surprise), surprises(method.fit(other), x[7:8]))
     assert without.excess[0, 1] > with_it.excess[0, 1] and without.high[0, 1] < 6
+
+
+def test_labels_circles_and_gaps_have_reasons_too() -> None:
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 200)
+    x, hour = rng.normal(9.0 * label, 1.0), rng.normal(0.0, 1.5, 200) % 24
+    table = torch.from_numpy(np.column_stack([label, x, hour, rng.normal(size=200)]))
+    table[::7, 3] = torch.nan
+    table[5] = torch.tensor([1.0, 0.0, 0.5, torch.nan])  # the label is wrong
+    table[6] = torch.tensor([1.0, 9.0, 12.0, 0.3])  # and the hour here
+    kinds = [
+        ColumnKind("category", levels=2),
+        ColumnKind(),
+        ColumnKind("circular", period=24.0),
+        ColumnKind(),
+    ]
+    recipe = FitRecipe(resolve("default").method, kinds=kinds)
+    names = {0: "ab"}
+    reasons = explain_rows(
+        as_density(recipe.fit(table)),
+        table[5:7],
+        table,
+        method=recipe,
+        names=["label", "x", "hour", "y"],
+        words=lambda j, value: names[j][int(value)] if j in names else f"{value:.0f}",
+    )
+    assert set(reasons.order[0, :2].tolist()) == {0, 1} and np.isnan(reasons.excess[0, 3])
+    assert reasons.expected[:, 0].tolist() == [0, 1] and np.isnan(reasons.low[:, 0]).all()
+    assert reasons.order[1, 0] == 2 and reasons.low[1, 2] > 12 > reasons.high[1, 2]  # across midnight
+    assert any(line.startswith("label = b: a expected (+") for line in reasons.describe(0))
+    assert reasons.describe(1)[0].startswith("hour = 12: ")

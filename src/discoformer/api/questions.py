@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 import discoformer.functionals as functionals
+from discoformer.columns.single_cells import cell_words
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
@@ -82,9 +83,14 @@ class Questions:
             usual = torch.from_numpy(self._sample)
             method = None if self._weights is not None else self._refit()
 
+        def words(column: int, value: float) -> str:
+            return cell_words(None if self._frame is None else self._frame.schema.used[column], value)
+
         def answer(rows: Any) -> Reasons:
             points = as_points(rows, density.dim).detach().to(torch.float64)
-            return explain_rows(density, points, usual, method=method, share=interval, names=self._labels)
+            return explain_rows(
+                density, points, usual, method=method, share=interval, names=self._labels, words=words
+            )
 
         reasons: Reasons = self._ask(answer, X)
         return reasons

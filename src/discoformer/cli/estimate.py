@@ -31,6 +31,7 @@ from discoformer.cli.options import (
 from discoformer.cli.parser import command_parser
 from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, why
 from discoformer.columns.schema import Schema, infer_schema
+from discoformer.columns.single_cells import cell_words
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, as_density
@@ -159,7 +160,15 @@ def run(args: argparse.Namespace) -> None:
         assert job.table is not None
         points = torch.from_numpy(summary.values[summary.unusual])
         sample, method = torch.from_numpy(job.table.values), job.fitted.refit()
-        reasons = explain_rows(as_density(job.field), points, sample, method=method, names=job.columns)
+        schema = None if job.table.schema is None else job.table.schema.used
+        reasons = explain_rows(
+            as_density(job.field),
+            points,
+            sample,
+            method=method,
+            names=job.columns,
+            words=lambda j, value: cell_words(None if schema is None else schema[j], value),
+        )
 
     if args.json:
         _print_json(args, job, summary, reasons)

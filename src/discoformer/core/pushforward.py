@@ -54,6 +54,8 @@ def on_support(field: PointDensity) -> tuple[PointDensity, list[int]]:
     """The density of the columns that carry one, and the numbers of these columns."""
     if isinstance(field, PushedDensity) and isinstance(field.transforms[0], KeptColumns):
         return push(field.base, field.transforms[1:]), list(field.transforms[0].kept)
+    if isinstance(field, Density) and len(field.support) < field.dim:  # left out behind other transforms
+        return field.marginal(field.support), list(field.support)
     return field, list(range(field.dim))
 
 

@@ -10,7 +10,8 @@ log p(x_k) nats of surprise by being one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -20,6 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from discoformer.columns.impute import impute
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
+from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Method, as_density
 
@@ -29,11 +33,19 @@ _PAIRED = 12  # columns, the oddest, whose pairs are looked at
 _ROWS = 512  # of the sample tell what is usual
 _FEW = 0.1  # of a sample can be left out of a fit that is to stand for all of it
 _CHUNK = 256  # rows whose conditional laws are held at once
+_DRAWS = 512  # of what is expected in columns that have no quantiles in closed form
+
+
+Words = Callable[[int, float], str]
+
+
+def _few_digits(column: int, value: float) -> str:
+    return f"{value:.4g}"
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Why rows are odd; numbers of columns that carry no density are NaN.
+    """Why rows are odd; numbers of columns that carry no density are NaN, and of gaps.
 
     Attributes
     ----------
@@ -46,6 +58,7 @@ class Reasons:
     share : of the interval
     pair : (m, 2), the two columns that are odd together most; -1 if there is one column only
     together : (m,), by how many nats they are odd only together
+    words : what a number of a column is called; labels and dates have names
     """
 
     columns: Sequence[Any]
@@ -59,24 +72,27 @@ class Reasons:
     share: float
     pair: NDArray[np.int64]
     together: NDArray[np.float64]
+    words: Words = _few_digits
 
     def __len__(self) -> int:
         return len(self.values)
 
     def describe(self, row: int, most: int = 3) -> list[str]:
         """The row in words: its oddest columns, and a pair of columns if that says more."""
-        lines = [
-            f"{self.columns[j]} = {self.values[row, j]:.4g}: {self.expected[row, j]:.4g} expected, "
-            f"{self.share:.0%} in {self.low[row, j]:.4g} to {self.high[row, j]:.4g} "
-            f"({self.excess[row, j]:+.1f} nats)"
-            for j in self.order[row][:most]
-            if self.excess[row, j] > 0
-        ]
+        lines = [self._line(row, j) for j in self.order[row][:most] if self.excess[row, j] > 0]
         first, second = self.pair[row]
         if first >= 0 and self.together[row] > max(1.0, 0.5 * np.nanmax(self.excess[row])):
             pair = f"{self.columns[first]} and {self.columns[second]}"
             lines.append(f"{pair} are odd together ({self.together[row]:+.1f} nats)")
         return lines
+
+    def _line(self, row: int, j: int) -> str:
+        value, expected = (self.words(j, float(part[row, j])) for part in (self.values, self.expected))
+        inside = ""
+        if not np.isnan(self.low[row, j]):
+            low, high = (self.words(j, float(part[row, j])) for part in (self.low, self.high))
+            inside = f", {self.share:.0%} in {low} to {high}"
+        return f"{self.columns[j]} = {value}: {expected} expected{inside} ({self.excess[row, j]:+.1f} nats)"
 
 
 def surprises(density: Density, rows: Tensor) -> Tensor:
@@ -100,7 +116,9 @@ def surprises(density: Density, rows: Tensor) -> Tensor:
 
 def usual_surprises(density: Density, sample: Tensor) -> Tensor:
     """What is usual in each column: the mean surprise (d,) of some rows of the sample (n, d)."""
-    return surprises(density, _spaced(sample, _ROWS)).clamp(-1e6, 1e6).mean(0)
+    rows = _spaced(sample, _ROWS)
+    found = surprises(density, rows).clamp(-1e6, 1e6)
+    return torch.where(rows.isnan(), torch.nan, found).nanmean(0)
 
 
 @torch.no_grad()
@@ -112,8 +130,12 @@ def explain_rows(
     method: Method | None = None,
     share: float = 0.9,
     names: Sequence[Any] | None = None,
+    words: Words = _few_digits,
 ) -> Reasons:
     """Why rows (m, d) are odd to a density; a sample (n, d), or draws, tells what is usual.
+
+    Rows may have gaps, and columns be of every kind, if the density knows them.  Of a category the likeliest
+    label is expected, without an interval.
 
     A row that is in the sample has shaped what is expected of it.  So if a ``method``, for the columns that
     carry a density, is given and few of the rows asked about are, it is fitted to the others.
@@ -127,9 +149,14 @@ def explain_rows(
         inner = as_density(method.fit(others[:, support]))
     own, many = rows[:, support].to(torch.float64), sample[:, support].to(torch.float64)
     surprise = surprises(inner, own)
-    excess = surprise - usual_surprises(inner, many)
+    excess = torch.where(own.isnan(), torch.nan, surprise - usual_surprises(inner, many))
     ends = torch.tensor([0.5, (1 - share) / 2, (1 + share) / 2], dtype=torch.float64)
-    expected, low, high = _conditional_quantiles(inner, own, ends).unbind(-1)
+    kinds = kinds_of(inner)
+    if set(kinds) == {CONTINUOUS} and not bool(own.isnan().any()):
+        quantiles = _conditional_quantiles(inner, own, ends)
+    else:
+        quantiles = _drawn_quantiles(inner, own, ends, kinds)
+    expected, low, high = quantiles.unbind(-1)
     pair, together = _odd_pairs(inner, own, excess)
 
     def whole(tensor: Tensor) -> NDArray[np.float64]:
@@ -152,6 +179,7 @@ def explain_rows(
         share=share,
         pair=places[pair.numpy()],
         together=together.numpy(),
+        words=words,
     )
 
 
@@ -170,11 +198,34 @@ def _conditional_quantiles(density: Density, rows: Tensor, shares: Tensor) -> Te
     return torch.stack(found, 1)
 
 
+def _drawn_quantiles(density: Density, rows: Tensor, shares: Tensor, kinds: Sequence[ColumnKind]) -> Tensor:
+    """The same (m, d, q) for columns of every kind and rows with gaps, by draws."""
+    found = []
+    for column, kind in enumerate(kinds):
+        asked = rows.clone()
+        asked[:, column] = torch.nan
+        generator = torch.Generator().manual_seed(0)
+        drawn = impute(density, asked, kinds, draws=_DRAWS, generator=generator)[..., column]
+        if kind.levels:
+            likeliest = drawn.mode(0).values
+            found.append(torch.stack([likeliest, *[torch.full_like(likeliest, torch.nan)] * 2], -1))
+            continue
+        order = drawn
+        if kind.period:  # about the mean direction
+            angle = drawn * (2 * math.pi / kind.period)
+            middle = torch.atan2(angle.sin().mean(0), angle.cos().mean(0)) * (kind.period / (2 * math.pi))
+            order = (drawn - middle + kind.period / 2).remainder(kind.period)
+        places = (shares * (_DRAWS - 1)).round().long()
+        found.append(drawn.gather(0, order.argsort(0)[places]).mT)
+    return torch.stack(found, 1)
+
+
 def _odd_pairs(density: Density, rows: Tensor, excess: Tensor) -> tuple[Tensor, Tensor]:
     """The pair (m, 2) of columns that is odd together most, and by how much (m,)."""
     most = torch.full((len(rows),), -torch.inf, dtype=torch.float64)
     best = torch.full((len(rows), 2), -1)
-    columns = sorted(excess.amax(0).topk(min(density.dim, _PAIRED)).indices.tolist())
+    largest = excess.nan_to_num(nan=-torch.inf).amax(0)
+    columns = sorted(largest.topk(min(density.dim, _PAIRED)).indices.tolist())
     alone = {j: density.marginal([j]).log_density(rows[:, [j]]) for j in columns}
     for first, second in combinations(columns, 2):
         both = density.marginal([first, second]).log_density(rows[:, [first, second]])

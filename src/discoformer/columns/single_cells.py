@@ -11,7 +11,7 @@ from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_convert import from_numbers, number_column
 from discoformer.core.checks import DataError, show_cell
 
-__all__ = ["cell_of", "number_of"]
+__all__ = ["cell_of", "cell_words", "number_of"]
 
 
 def cell_of(column: ColumnSchema | None, value: float) -> Any:
@@ -29,6 +29,18 @@ def cell_of(column: ColumnSchema | None, value: float) -> Any:
     if column.unit:
         return from_numbers(np.array([[value]]), Schema((column,))).iloc[0, 0]
     return float(value)
+
+
+def cell_words(column: ColumnSchema | None, value: float) -> str:
+    """The same for a sentence: numbers in few digits, dates without midnight.
+
+    >>> cell_words(None, 1 / 3)
+    '0.3333'
+    """
+    cell = cell_of(column, value)
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    return str(cell).removesuffix(" 00:00:00").removeprefix("0 days ")
 
 
 def number_of(column: ColumnSchema | None, name: str, text: str) -> float:
