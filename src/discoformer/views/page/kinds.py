@@ -83,7 +83,7 @@ def describe_column(values: NDArray[np.float64], known: ColumnSchema) -> Describ
     extra = ["" if known.kind in ("date", "circular") else _tail(there), missing]
     if few and known.kind != "boolean":
         extra.append(f"only {', '.join(f'{value:.6g}' for value in distinct)}")
-    elif share >= _HEAP and counts[top] > 2 and known.kind not in ("atoms", "boolean", "constant"):
+    elif share >= _HEAP and _stands_out(counts, top) and known.kind not in ("atoms", "boolean", "constant"):
         extra.append(f"{share:.0%} are exactly {distinct[top]:.6g}")
     return DescribedColumn(known, [text for text in (known.reason, *extra) if text], few, lone, gaps)
 
@@ -107,6 +107,16 @@ def _share(share: float) -> str:
     ('20%', 'less than 1%')
     """
     return f"{share:.0%}" if share >= 0.01 else "less than 1%"
+
+
+def _stands_out(counts: NDArray[np.int64], top: int) -> bool:
+    """Whether a value occurs at least twice as often as those next to it: the mode of a count does not.
+
+    >>> _stands_out(np.array([4, 5, 3]), 1), _stands_out(np.array([2, 9, 3]), 1)
+    (False, True)
+    """
+    beside = np.delete(counts[max(0, top - 1) : top + 2], min(top, 1))
+    return bool(counts[top] > max(2, 2 * beside.max(initial=0)))
 
 
 def _tail(values: NDArray[np.float64]) -> str:
