@@ -56,6 +56,15 @@ def test_models_that_take_no_gaps_say_so(model_path: Path) -> None:
     assert np.isfinite(filled).all()
 
 
+def test_what_is_masked_is_filled(model_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    gap = np.zeros_like(x, dtype=bool)
+    gap[3, 1] = True
+    masked = np.ma.masked_array(np.where(gap, -999999, x), mask=gap)
+    expected = DiScoFormerImputer(model=model_path).fit_transform(np.where(gap, np.nan, x))
+    np.testing.assert_array_equal(DiScoFormerImputer(model=model_path).fit_transform(masked), expected)
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_whole_numbers_with_gaps_keep_their_type(library: str) -> None:
     rng = np.random.default_rng(0)

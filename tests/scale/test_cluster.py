@@ -45,6 +45,18 @@ def test_blocks_of_unknown_or_no_length(model_path: Path) -> None:
     np.testing.assert_allclose(est.score_samples(nothing), expected.score_samples(kept), **EXACT)
 
 
+def test_what_is_masked_in_a_block_is_never_read(model_path: Path) -> None:
+    x = two_groups(100)
+    masked = np.ma.masked_array(x, mask=np.zeros_like(x, dtype=bool))
+    masked[70, 1] = -999999
+    masked[70, 1] = np.ma.masked
+    array = da.from_array(masked, chunks=(30, 3))
+    with pytest.raises(DataError, match="NaN at row 70, column 1"):
+        DiScoFormer(model=model_path).fit(array)
+    with pytest.raises(DataError, match="NaN"):
+        DiScoFormer(model=model_path).fit(two_groups(100)).score_samples(array).compute()
+
+
 def test_dask_arrays_of_the_wrong_shape_are_refused(model_path: Path) -> None:
     with pytest.raises(DataError, match=r"1 dimension\(s\), expected \(rows, columns\)"):
         DiScoFormer(model=model_path).fit(da.zeros(10))

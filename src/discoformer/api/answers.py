@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, plain
 from discoformer.core.fields import Estimate, PointDensity
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import Source, is_dask
@@ -101,5 +101,5 @@ def _answer_block(block: NDArray[Any], field: PointDensity) -> NDArray[np.float6
     """Log density and score side by side (k, 1 + d)."""
     if not len(block):
         return np.empty((0, field.dim + 1))
-    log_density, score = field.estimate(np.asarray(block, dtype=np.float64))
+    log_density, score = field.estimate(np.asarray(plain(block), dtype=np.float64))
     return np.column_stack([log_density, score])

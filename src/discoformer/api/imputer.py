@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discoformer.api.estimator import DiScoFormer
+from discoformer.core.checks import plain
 
 __all__ = ["DiScoFormerImputer"]
 
@@ -60,7 +61,7 @@ class DiScoFormerImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """X (m, d) without gaps, in the kind of data it came in."""
         check_is_fitted(self)
         if isinstance(X, np.ndarray | list):
-            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+            X = validate_data(self, plain(X), reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         return self.density_.impute(X)
 
     def __sklearn_tags__(self) -> Any:

@@ -13,7 +13,6 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -60,7 +59,7 @@ class DaskSource(Source):
 
 def _apply(function: Callable[[Tensor], T], block: NDArray[Any]) -> T:
     with torch.no_grad():
-        return function(as_tensor(np.asarray(block)))
+        return function(as_tensor(block))
 
 
 def _add(parts: list[T]) -> T:

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError, column_names, one_line, show_cell
+from discoformer.core.checks import DataError, column_names, one_line, plain, show_cell
 from discoformer.core.progress import follow
 from discoformer.core.threads import ordered_map
 
@@ -153,8 +153,8 @@ def _on_columns(function: Callable[[Tensor], T], columns: Sequence[int], chunk: 
 
 
 def as_tensor(rows: NDArray[Any]) -> Tensor:
-    """A copy in double precision."""
-    return torch.from_numpy(np.array(rows, dtype=np.float64, order="C"))
+    """A copy in double precision, what is masked as NaN."""
+    return torch.from_numpy(np.array(plain(rows), dtype=np.float64, order="C"))
 
 
 def is_dask(data: object) -> bool:
