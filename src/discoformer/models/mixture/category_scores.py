@@ -1,7 +1,9 @@
 """Categories as a few columns of numbers, so that a network sees which levels go together.
 
 The scores come from multiple correspondence analysis: indicators of the levels, each scaled by its own
-spread, rotated to the axes along which rows differ most.
+spread, rotated to the axes along which rows differ most.  Axes with the same spread, which a single category
+always has, could be any rotation of one another, and rounding would choose: a very small part of an uneven
+spread, the same for every table, chooses instead.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from discoformer.scale.ranks import generic_direction
+
 __all__ = ["category_scores"]
 
-_RANK = 1e-9  # axes with less of the first one's spread say nothing
+_RANK = 1e-4  # axes with less of the first one's spread say nothing
+_UNEVEN = 1e-6  # of spread, decides between axes that have the same: far above rounding, far below _RANK
 
 
 def category_scores(codes: Tensor, levels: tuple[int, ...], often: Tensor, columns: int) -> Tensor:
@@ -27,11 +32,14 @@ def category_scores(codes: Tensor, levels: tuple[int, ...], often: Tensor, colum
     for column, count in zip(codes.unbind(-1), levels, strict=True):
         hot = one_hot(column, count).to(often)
         mean = (share * hot).sum(0)
-        parts.append(torch.where(mean > 0, (hot - mean) / mean.clamp_min(_RANK).sqrt(), 0.0))
+        tiny = torch.finfo(mean.dtype).tiny
+        parts.append(torch.where(mean > 0, (hot - mean) / mean.clamp_min(tiny).sqrt(), 0.0))
     indicators = torch.cat(parts, -1)
-    values, vectors = torch.linalg.eigh((share * indicators).mT @ indicators)
+    direction = generic_direction(indicators.shape[-1]).to(indicators)
+    spread = (share * indicators).mT @ indicators
+    values, vectors = torch.linalg.eigh(spread + torch.diag(_UNEVEN * direction))
     kept = (values > _RANK * values[-1].clamp_min(_RANK)).nonzero().flatten().flip(0)[:columns]
     axes = vectors[:, kept]
-    largest = axes.take_along_dim(axes.abs().argmax(0, keepdim=True), 0)  # signs that a permutation keeps
-    scores: Tensor = indicators @ (axes * largest.sign() / values[kept].sqrt())
+    axes = axes * (direction @ axes).sign()  # signs that a permutation keeps
+    scores: Tensor = indicators @ (axes / values[kept].sqrt())
     return scores
