@@ -145,6 +145,22 @@ def _recipe() -> Recipe:
     )
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"step": -5}, {"step": "1"}, {"step": 1.5}, {"seconds": float("nan")}, {"running": [1]}, {"recipe": []}],
+)
+def test_progress_that_is_none_is_refused(change: dict[str, object], tmp_path: Path) -> None:
+    trainer = Trainer(_recipe(), tmp_path, "cpu")
+    trainer.save()
+    path = tmp_path / "checkpoint.safetensors"
+    metadata = read_metadata(path)
+    progress = {**json.loads(metadata["progress"]), **change}
+    write_tensors(path, read_tensors(path), {"progress": json.dumps(progress)})
+    with pytest.raises(DataError, match="is damaged or of another recipe") as caught:
+        Trainer(_recipe(), tmp_path, "cpu", resume=True)
+    assert str(caught.value).isprintable()
+
+
 def test_one_run_in_a_folder_at_a_time(tmp_path: Path) -> None:
     trainer = Trainer(_recipe(), tmp_path, "cpu")
     with locked(tmp_path / "lock"), pytest.raises(DataError, match="in use by another process"):

@@ -6,15 +6,17 @@ Written beside the old one and moved into place, so a kill at any moment leaves 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from discoformer.core.checks import show_cell
 from discoformer.core.tensor_files import read_metadata, read_tensors, write_tensors
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
+__all__ = ["check_progress", "load_checkpoint", "save_checkpoint"]
 
 
 def save_checkpoint(
@@ -57,3 +59,17 @@ def load_checkpoint(
                 if value is not None:
                     optimizer.state[parameter][key] = value if key == "step" else value.to(parameter.device)
     return progress
+
+
+def check_progress(progress: dict[str, Any]) -> None:
+    """Raise TypeError or ValueError unless a run can go on from this."""
+    step, seconds, running = progress["step"], progress["seconds"], progress["running"]
+    if type(step) is not int or step < 0:
+        raise ValueError(f"step {show_cell(step)} is not a number of steps")
+    if not isinstance(running, dict):
+        raise TypeError("running is not a dict")
+    if not all(type(x) in (int, float) and math.isfinite(x) for x in (seconds, *running.values())):
+        raise ValueError("seconds or running means are not numbers")
+    for key in ("usual", "recipe"):  # older checkpoints have none
+        if not isinstance(progress.get(key, {}), dict):
+            raise TypeError(f"{key} is not a dict")

@@ -39,7 +39,7 @@ from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.priors import GMMPrior, Prior, prior_from_config
 from discoformer.training.balance import Balance
-from discoformer.training.checkpoint import load_checkpoint, save_checkpoint
+from discoformer.training.checkpoint import check_progress, load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
 from discoformer.training.loss import Loss
 from discoformer.training.objective import Objective
@@ -261,6 +261,7 @@ class Trainer:
             raise DataError(f"nothing to resume: no checkpoint in {self.folder}")
         try:
             progress = load_checkpoint(path, self.network, self.average, self.optimizers)
+            check_progress(progress)
             self.step, self.seconds = progress["step"], progress["seconds"]
             self._tasks = self._tasks_from(self.step)
             self.running = progress["running"]
