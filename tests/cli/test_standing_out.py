@@ -186,3 +186,28 @@ def test_reasons_are_in_the_words_of_the_table(tmp_path: Path, capsys: pytest.Ca
         assert main([*command, "--queries", str(tmp_path / "odd.csv"), "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)["why"][0]["reasons"]
     assert any(line.startswith("kind = slow: fast expected (+") for line in lines)
+
+
+@pytest.mark.parametrize("command", ["estimate", "sample", "summary", "compare", "report"])
+def test_a_table_of_labels_alone(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pd.DataFrame({"a": list("xyxzyx") * 12, "b": list("uvuvvv") * 12, "c": list("pppq") * 18})
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    out = ["--out", str(tmp_path / "labels.html")] if command == "report" else []
+    assert main([command, str(tmp_path / "labels.csv"), *out]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("view", ["density", "corner", "outliers"])
+def test_pictures_of_labels_and_gaps(view: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=40), "b": rng.normal(size=40), "kind": list("xy") * 20})
+    table.loc[::9, "a"] = np.nan
+    table.to_csv(tmp_path / "mixed.csv", index=False)
+    picture = tmp_path / "picture.png"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(["estimate", str(tmp_path / "mixed.csv"), "--plot", str(picture), "--view", view]) == 0
+        labels = ["estimate", str(tmp_path / "mixed.csv"), "--columns", "kind", "--plot", str(picture)]
+        assert main([*labels, "--view", view]) == (0 if view == "outliers" else 2)
+    assert picture.stat().st_size > 5000
+    assert view == "outliers" or "no column of numbers to draw" in capsys.readouterr().err

@@ -6,7 +6,11 @@ import torch
 
 from discoformer import DataError
 from discoformer.baselines.kde import KDE
+from discoformer.columns.fit_recipe import FitRecipe
+from discoformer.columns.kinds import ColumnKind
+from discoformer.core.fields import as_point_density
 from discoformer.functionals.bootstrap import STRETCH, bootstrap
+from discoformer.methods import resolve
 
 
 def test_the_spread_of_a_kernel_estimate_is_that_of_its_mean() -> None:
@@ -30,3 +34,15 @@ def test_weights_of_the_sample_count_and_one_fit_shows_nothing() -> None:
     )
     with pytest.raises(DataError, match="at least 2"):
         bootstrap(method, method.fit(x), x, x[:3], fits=1)
+
+
+def test_labels_and_gaps_are_refitted_one_table_at_a_time() -> None:
+    rng = np.random.default_rng(0)
+    table = torch.from_numpy(np.column_stack([rng.integers(0, 2, 60), rng.normal(size=60)]))
+    kinds = [ColumnKind("category", levels=2), ColumnKind()]
+    recipe = FitRecipe(resolve("default").method, kinds=kinds)
+    field = as_point_density(recipe.fit(table))
+    spread = bootstrap(recipe, field, table, table[:3], fits=2)
+    assert (
+        (spread.log_density > 0).all() and (spread.score[:, 1] > 0).all() and (spread.score[:, 0] == 0).all()
+    )

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.core.checks import DataError, column_names
-from discoformer.core.fields import Density, Estimate
-from discoformer.core.pushforward import Pushforward
+from discoformer.core.fields import Density, Estimate, PointDensity
+from discoformer.core.pushforward import PushedDensity
 from discoformer.core.transforms import At, Transform
 
 __all__ = ["SplitColumns", "SplitKind", "fit_split", "kinds_of", "on_lattice"]
@@ -197,9 +197,9 @@ def fit_split(
     return split
 
 
-def kinds_of(density: Density) -> list[ColumnKind]:
+def kinds_of(density: PointDensity) -> list[ColumnKind]:
     """The kind of every column of a density: continuous, unless it was fitted to another kind."""
-    first = density.transforms[0] if isinstance(density, Pushforward) else None
+    first = density.transforms[0] if isinstance(density, PushedDensity) else None
     if isinstance(first, SplitColumns):
         return [column.kind for column in first.columns]
     return [CONTINUOUS] * density.dim

@@ -181,7 +181,7 @@ def columns_to_drop(table: Table) -> list[int]:
     numbers = [j for j, kind in enumerate(table.kinds) if kind.kind != "category"]
     whole = table.values[:, numbers]
     whole = whole[~np.isnan(whole).any(1)]
-    if len(whole) < 2:
+    if len(whole) < 2 or not numbers:
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)

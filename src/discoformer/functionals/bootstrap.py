@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from discoformer.columns.kinds import CONTINUOUS
+from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Method, PointDensity, as_point_density
 
@@ -73,14 +75,19 @@ def bootstrap(
         raise DataError(f"{fits} fits show no spread: take at least 2")
     log_density, score = field.estimate(queries)
     kept, rows = field.support, len(sample)
-    share = torch.full((rows,), 1 / rows, dtype=torch.float64) if weights is None else weights
+    own = torch.full((rows,), 1 / rows, dtype=torch.float64) if weights is None else weights
     generator = torch.Generator().manual_seed(seed)
-    random = torch.empty(fits, rows, dtype=torch.float64).exponential_(generator=generator) * share
+    random = torch.empty(fits, rows, dtype=torch.float64).exponential_(generator=generator) * own
     square_density, square_score = torch.zeros_like(log_density), torch.zeros_like(score)
-    for part in random.split(max(1, _POINTS // rows)):
-        context = sample[:, kept].expand(len(part), -1, -1)
-        fitted = as_point_density(method.fit(context, part / part.sum(-1, keepdim=True)))
-        answer = fitted.estimate(queries[:, kept].expand(len(part), -1, -1))
+    plain = not bool(sample[:, kept].isnan().any()) and set(kinds_of(field)) == {CONTINUOUS}
+    for part in random.split(max(1, _POINTS // rows) if plain else 1):
+        context, points = sample[:, kept], queries[:, kept]
+        if plain:  # else one table at a time
+            context, points = (rows.expand(len(part), -1, -1) for rows in (context, points))
+        share = part / part.sum(-1, keepdim=True)
+        fitted = as_point_density(method.fit(context, share if plain else share[0]))
+        found = fitted.estimate(points)
+        answer = found if plain else Estimate(found.log_density[None], found.score[None])
         square_density += (answer.log_density - log_density).square().sum(0)
         square_score[:, kept] += (answer.score - score[:, kept]).square().sum(0)
     return Estimate(

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.extras import require
-from discoformer.core.fields import Field, PointDensity, as_point_density
+from discoformer.core.fields import Density, Field, PointDensity, as_density, as_point_density
 from discoformer.core.pushforward import on_support
 from discoformer.views.corner import draw_corner
 from discoformer.views.density import draw_density, draw_line
@@ -51,8 +52,9 @@ def plot(
 
     Parameters
     ----------
-    field : field over d columns; columns left out of the fit are left out of the picture
-    context : (n, d), the sample
+    field : field over d columns; columns left out of the fit are left out of the picture, and so are labels
+        but for the outliers
+    context : (n, d), the sample; rows with gaps are not drawn, but for the outliers
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
     view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
@@ -79,8 +81,11 @@ def plot(
     if path is not None:
         check_picture(path)
     names = list(columns) if columns is not None else [f"x{j}" for j in range(field.dim)]
-    sample = check_points(context, "context", dim=field.dim).numpy()
     field, kept = on_support(as_point_density(field))
+    gaps = isinstance(field, Density) and field.gaps
+    sample = check_points(context, "context", dim=len(names), gaps=gaps).numpy()
+    if view != "outliers":
+        field, kept, sample = _numbers(field, kept, sample)
     draw: Drawing = {"corner": draw_corner, "outliers": draw_outliers}.get(view, draw_density)
     with rc_context(STYLE):
         shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
@@ -92,6 +97,21 @@ def plot(
         if path is not None:
             save_picture(figure_of(np.ravel(np.asarray(axes))[0]), path)
     return axes
+
+
+def _numbers(
+    field: PointDensity, kept: list[int], sample: NDArray[np.float64]
+) -> tuple[PointDensity, list[int], NDArray[np.float64]]:
+    """The density of the columns that are numbers, and the rows that have all of them."""
+    numbers = [place for place, kind in enumerate(kinds_of(field)) if kind.kind != "category"]
+    if not numbers:
+        raise DataError("no column of numbers to draw: `discoformer report` shows labels as well")
+    if len(numbers) < field.dim:
+        field, kept = as_density(field).marginal(numbers), [kept[place] for place in numbers]
+    whole = sample[~np.isnan(sample[:, kept]).any(1)]
+    if not len(whole):
+        raise DataError("every row has a gap in the columns to draw: choose some with --columns")
+    return field, kept, whole
 
 
 def plot_density(
