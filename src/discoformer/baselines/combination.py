@@ -64,17 +64,17 @@ class MixturePerCombination(MixedMethod):
                 groups.setdefault(key, []).append(row)
         if not groups:
             raise DataError("no row has all its labels: there are no shares of their combinations")
-        own = {key: _Cloud.of(numbers[rows]) for key, rows in groups.items()}
+        own = {key: _NumbersLaw.of(numbers[rows]) for key, rows in groups.items()}
         counts = {key: len(rows) for key, rows in groups.items()}
         enough = {key: cloud for key, cloud in own.items() if cloud is not None}
-        everything = _Cloud.of(numbers, fewest=dim + 2)
+        everything = _NumbersLaw.of(numbers, fewest=dim + 2)
         if everything is None:
             raise DataError(f"fewer than {dim + 2} rows have all numbers: too few for a Gaussian mixture")
         return push(_Combinations(layout, counts, enough, everything), [scaling])
 
 
 @dataclass(frozen=True)
-class _Cloud:
+class _NumbersLaw:
     """A Gaussian mixture of some of the numbers."""
 
     columns: tuple[int, ...]
@@ -83,7 +83,7 @@ class _Cloud:
     covariances: NDArray[np.float64]
 
     @classmethod
-    def of(cls, numbers: NDArray[np.float64], fewest: int | None = None) -> _Cloud | None:
+    def of(cls, numbers: NDArray[np.float64], fewest: int | None = None) -> _NumbersLaw | None:
         """Of the rows (n, d) without gaps but in columns that have nothing else; None if they are too few."""
         fewest = _OWN * numbers.shape[1] + 3 if fewest is None else fewest
         columns = tuple(np.flatnonzero(~np.isnan(numbers).all(0)).tolist())
@@ -115,7 +115,11 @@ class _Combinations(PointDensity):
     """Numbers and then codes; combinations that no row has share what is left evenly."""
 
     def __init__(
-        self, layout: Layout, counts: Mapping[Key, int], own: Mapping[Key, _Cloud], everything: _Cloud
+        self,
+        layout: Layout,
+        counts: Mapping[Key, int],
+        own: Mapping[Key, _NumbersLaw],
+        everything: _NumbersLaw,
     ) -> None:
         self.layout, self.counts, self.own, self.everything = layout, counts, own, everything
         self.rows = sum(counts.values())
@@ -146,7 +150,7 @@ class _Combinations(PointDensity):
         shape = queries.shape[:-1]
         return Estimate(log_density.reshape(shape).to(queries), score.reshape(queries.shape).to(queries))
 
-    def _shares(self, key: Key) -> Iterator[tuple[float, _Cloud | None]]:
+    def _shares(self, key: Key) -> Iterator[tuple[float, _NumbersLaw | None]]:
         """Shares of the combinations that labels, some of which may be gaps, can belong to."""
         possible = float(prod(self.layout.levels))
         fits = [own for own in self.counts if _matches(own, key)] if _GAP in key else [key]
