@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from discoformer.columns.familiar import Familiar
 from discoformer.columns.impute import impute
 from discoformer.columns.schema import ColumnSchema, Schema, infer_schema
 from discoformer.columns.schema_convert import from_numbers, number_column, to_numbers
@@ -82,6 +83,15 @@ class FrameColumns:
         if kind == "polars":
             return sys.modules["polars"].from_pandas(frame)
         return self.holder(frame) if kind == "pandas" else frame.to_numpy(dtype=np.float64)
+
+    def drawn(self, values: NDArray[np.float64], sample: NDArray[np.float64] | None, whole: bool) -> Any:
+        """Draws (m, D) as such a frame; heaped columns have values of the ``sample`` (n, D).
+
+        Unless ``whole``, some columns are linear in others, and moving values would break that.
+        """
+        if sample is not None and whole:
+            values = Familiar.of(sample, self.schema).take(values)
+        return self.rows(values)
 
     def given(self, columns: Sequence[int], values: Sequence[Any]) -> list[float]:
         """Values of columns, as the frame has them, as numbers."""

@@ -220,7 +220,10 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         return wrap_columns(np.column_stack(columns), names, X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on."""
+        """Draw new rows (n_samples, d), in the kind of data the estimator was fitted on.
+
+        Of a table, heaped columns take values that they have, as often as a new row would.
+        """
         check_is_fitted(self)
         if int(n_samples) < 1:
             raise DataError(f"n_samples is {n_samples}: draw at least one row")
@@ -230,7 +233,8 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         if issubclass(self._holder, Tensor):
             return points
         values = points.cpu().numpy()
-        return values if self._frame is None else self._frame.rows(values)
+        whole = len(self.field_.support) == self.field_.dim
+        return values if self._frame is None else self._frame.drawn(values, self._sample, whole)
 
     @property
     def loo_log_density_(self) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +22,10 @@ from discoformer.cli.options import (
     seed_number,
 )
 from discoformer.cli.parser import command_parser
+from discoformer.columns.familiar import Familiar
 from discoformer.columns.schema_convert import from_numbers
 from discoformer.core.checks import DataError
-from discoformer.core.fields import as_density
+from discoformer.core.fields import Density, as_density
 from discoformer.core.progress import track
 from discoformer.data.files import check_output
 from discoformer.data.table import Table
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
         check_output(args.out)
         refuse_input(args.out, args.files)
     context = read_input(args)
-    draw = as_density(fit_table(context, args.model, args.bounds).field).sample
+    draw = _drawing(context, as_density(fit_table(context, args.model, args.bounds).field))
     names = _names(context)
     if args.out:
         style = replace(style_of(context.raw, args.out.suffix.lower()), neutral=args.no_formulas)
@@ -90,6 +91,18 @@ def run(args: argparse.Namespace) -> None:
         print_table(names[:SHOWN_COLUMNS], rows)
         if args.rows > SHOWN_ROWS:
             print(f"and {args.rows - SHOWN_ROWS} more: write them with --out")
+
+
+def _drawing(context: Table, density: Density) -> Callable[[int, torch.Generator], NDArray[np.float64]]:
+    """Draws (k, d) as numbers; heaped columns take the values that they have."""
+    familiar = Familiar.none()
+    if context.schema is not None and len(density.support) == density.dim:
+        familiar = Familiar.of(context.values, context.schema)
+
+    def draw(rows: int, generator: torch.Generator) -> NDArray[np.float64]:
+        return familiar.take(density.sample(rows, generator).numpy())
+
+    return draw
 
 
 def _rows(context: Table, values: NDArray[np.float64]) -> Any:
@@ -128,4 +141,4 @@ def _pieces(draw: Any, rows: int, seed: int) -> Iterator[NDArray[np.float64]]:
     for count in track(counts, label="drawing"):
         with torch.no_grad():
             points = draw(count, generator)
-        yield points.numpy()
+        yield points
