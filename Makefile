@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 MINUTES ?= 10
 LOWEST ?= tests/core tests/columns tests/models tests/api tests/data tests/scale tests/cli
 
-ALL := plot,report,widget,cli,tables,train,bench,cluster,detect,export,docs,dev
+ALL := plot,report,widget,cli,tables,train,bench,vines,cluster,detect,export,docs,dev
 LEAST := plot,report,widget,cli,tables,train,bench,cluster,detect,export
 
 .PHONY: run test test-slow test-lowest fuzz lint docs bench locked clean

@@ -170,7 +170,7 @@ def test_a_label_of_any_kind_is_one_label(labels: list[Any]) -> None:
 def test_whole_numbers_beyond_floating_ones_are_refused() -> None:
     objects = SAMPLE.astype(object)
     objects[0, 0] = 10**400
-    for data in (objects, pd.DataFrame(objects), objects.tolist()):
+    for data in (objects, pd.DataFrame(objects, dtype=object), objects.tolist()):
         fine = pd.DataFrame(SAMPLE) if isinstance(data, pd.DataFrame) else SAMPLE
         for sample, queries in ((data, SAMPLE), (fine, data)):
             with pytest.raises(DataError, match="whole numbers too large"):

@@ -247,7 +247,7 @@ def _write_ages(path: Path) -> None:
     elif path.suffix == ".db":
         to_sqlite(path, a=_AGES)
     elif path.suffix == ".duckdb":
-        with duckdb.connect(path) as connection:
+        with duckdb.connect(str(path)) as connection:
             connection.sql("create table a as select * from _AGES")
     elif path.suffix in (".json", ".jsonl"):
         records = [

@@ -48,7 +48,7 @@ def _load(file: IO[bytes], size: int, label: str) -> NDArray[Any]:
     if len(shape) not in ((1,) if dtype.names else (1, 2)):
         raise DataError(f"{label}: has shape {shape}, expected (rows, columns)")
     check_size(label, shape[0], shape[1] if len(shape) == 2 else 1)
-    if int(np.prod(shape, dtype=object)) * dtype.itemsize > size:
+    if min(shape) < 0 or int(np.prod(shape, dtype=object)) * dtype.itemsize > size:
         raise DataError(
             f"{label}: broken, its header claims shape {shape} but it has {size} bytes: save it again"
         )

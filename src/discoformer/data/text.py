@@ -133,7 +133,7 @@ def _with_whole_numbers(
 ) -> pd.DataFrame:
     """The frame with whole numbers where pandas took floats because of gaps; 31.0 is none."""
     lost = [name for name in frame.columns if frame[name].dtype.kind == "f" and frame[name].isna().any()]
-    lost = [name for name in lost if whole_numbers(frame[name]) is not frame[name]]
+    lost = [name for name in lost if bool((frame[name].dropna() % 1 == 0).all())]
     if not lost:
         return frame
     again = _parse(content, dialect, header=header, usecols=lost, dtype_backend="numpy_nullable")
