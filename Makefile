@@ -25,7 +25,7 @@ test-lowest:  ## quick tests with the lowest versions that pyproject.toml allows
 	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
 	build/lowest/bin/python -m pip install -q -c lowest.txt torch
 	build/lowest/bin/python -m pip install -q -c lowest.txt -e '.[$(LEAST)]' pytest hypothesis polars
-	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -o filterwarnings=default $(LOWEST)
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -q -o filterwarnings=default -W ignore::DeprecationWarning $(LOWEST)
 
 fuzz: $(INSTALLED)  ## random hostile tables against the laws, for MINUTES; a short one is in `test`
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py --minutes $(MINUTES)
