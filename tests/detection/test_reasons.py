@@ -1,8 +1,10 @@
 """Reasons: exact for a normal law, the same for each row and in a batch, through margins and blends."""
 
 import numpy as np
+import pandas as pd
 import torch
 
+from discoformer import DiScoFormer
 from discoformer.baselines.kde import KDE
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import ColumnKind
@@ -84,3 +86,14 @@ def test_labels_circles_and_gaps_have_reasons_too() -> None:
     assert reasons.order[1, 0] == 2 and reasons.low[1, 2] > 12 > reasons.high[1, 2]  # across midnight
     assert any(line.startswith("label = b: a expected (+") for line in reasons.describe(0))
     assert reasons.describe(1)[0].startswith("hour = 12: ")
+
+
+def test_columns_on_a_lattice_alone_have_quantiles_in_closed_form() -> None:
+    """They carry a kind, but the density behind them knows nothing of gaps."""
+    rng = np.random.default_rng(0)
+    first = np.round(rng.normal(10, 2, 200), 1)
+    frame = pd.DataFrame({"first": first, "second": np.round(2 * first + rng.normal(size=200), 1)})
+    est = DiScoFormer().fit(frame)
+    found = est.explain(frame[:3])
+    assert (found.low <= found.expected).all() and (found.expected <= found.high).all()
+    assert np.abs(found.expected[:, 1] - 2 * first[:3]).max() < 2

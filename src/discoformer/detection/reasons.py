@@ -152,7 +152,7 @@ def explain_rows(
     excess = torch.where(own.isnan(), torch.nan, surprise - usual_surprises(inner, many))
     ends = torch.tensor([0.5, (1 - share) / 2, (1 + share) / 2], dtype=torch.float64)
     kinds = kinds_of(inner)
-    if set(kinds) == {CONTINUOUS} and not bool(own.isnan().any()):
+    if not inner.gaps or (set(kinds) == {CONTINUOUS} and not bool(own.isnan().any())):
         quantiles = _conditional_quantiles(inner, own, ends)
     else:
         quantiles = _drawn_quantiles(inner, own, ends, kinds)

@@ -43,3 +43,9 @@ def test_a_batch_is_its_samples(views: Views, sample: torch.Tensor) -> None:
             alone = views.fit(batch[k], own)
             torch.testing.assert_close(found.log_density(batch)[k], alone.log_density(batch[k]))
             torch.testing.assert_close(found.left_out(batch, share)[k], alone.left_out(batch[k], own))
+
+
+def test_single_precision_takes_weights(views: Views, sample: torch.Tensor) -> None:
+    weights = torch.rand(150, generator=torch.Generator().manual_seed(0))
+    found, expected = (views.fit(x, weights).log_density(sample) for x in (sample.float(), sample))
+    torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=1e-3)

@@ -76,6 +76,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
     @team()
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         context = context.to(self.dtype)
+        weights = None if weights is None else weights.to(self.dtype)
         if too_many(context.shape[-2], self.network.core.deciding):
             few = _few(context, weights, self.network.core.deciding)
             return self._few_decide(self.network._fit(context, weights), few, None)
