@@ -1,7 +1,7 @@
 """The `discoformer` command.
 
-Each subcommand, or each few that are alike, has a module with `make_parser(name)` and `run(args)`.  It is
-imported when its command is called, so that `discoformer --help` does not wait for torch.
+Each subcommand, or each group of similar ones, has a module with `make_parser(name)` and `run(args)`.  The
+module is imported when its command is called, so that `discoformer --help` does not wait for torch.
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ COMMANDS = {
 }
 
 
-_THREADED = ("landau", "train")  # commands with large matrices, where threads within an operation pay
+_THREADED = ("landau", "train")  # commands with large matrices, where threads within an operation help
 _HOMES = dict.fromkeys(("entropy", "fisher", "kl", "rfi"), "functionals")  # commands that share a module
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is 0, or 2 after one line on standard error.
+    """Run the command line and return the exit code.
+
+    It is 0 on success, 2 after an error (one line on standard error), 130 after an interrupt, and 141 if the
+    reader of a pipe has gone.
 
     >>> import contextlib, io
     >>> with contextlib.redirect_stderr(io.StringIO()) as stderr:
@@ -67,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             command.run(args)
             sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has seen enough; nothing to say at shutdown either
+    except BrokenPipeError:  # the reader, such as head, has seen enough; keep shutdown quiet too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (DataError, OSError) as error:
@@ -92,7 +95,7 @@ def _show_warning(
 
 
 def _make_parser(plugins: Mapping[str, EntryPoint]) -> argparse.ArgumentParser:
-    """The parser of the command's name; other distributions may add commands to ours."""
+    """The parser for the command's name; other distributions may add commands of their own."""
     others = {name: f"from {entry.module.split('.')[0]}" for name, entry in plugins.items()}
     commands = dict(sorted({**COMMANDS, **others}.items()))
     width = max(map(len, commands))
@@ -105,7 +108,7 @@ def _make_parser(plugins: Mapping[str, EntryPoint]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"discoformer {__version__}")
-    # PARSER is what subparsers use: a name and all that follows it, options included.
+    # PARSER is what subparsers use: a name and everything after it, options included.
     parser.add_argument(
         "command", metavar="COMMAND", nargs=argparse.PARSER, choices=commands, help=argparse.SUPPRESS
     )

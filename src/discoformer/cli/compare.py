@@ -95,7 +95,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """What to compare on: a table by its name, its bounds and, for a mixture of our own, the truth."""
+    """What to compare on: a table with its name, its bounds and, for a random mixture, the truth."""
 
     name: str
     table: Table
@@ -104,7 +104,7 @@ class ComparedTable:
 
     @property
     def mixed(self) -> bool:
-        """Whether there is more to it than numbers."""
+        """Whether it has more than plain numbers: other kinds of columns, or gaps."""
         return set(self.table.kinds) != {CONTINUOUS} or bool(np.isnan(self.table.values).any())
 
 
@@ -136,7 +136,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read and make every method before the work starts, fit fold by fold, report the best first."""
+    """Read the data and make every method first; then fit fold by fold, and report the best first."""
     if args.out:
         if args.out.suffix.lower() != ".csv":
             raise DataError(f"{args.out}: the table is written as .csv, give such a name to --out")
@@ -183,12 +183,13 @@ def _read(name: str, args: argparse.Namespace) -> ComparedTable:
         return ComparedTable(name, kept)
     bounds = [pairs[table.names.index(column)] for column in kept.names]
     if not ComparedTable(name, kept).mixed:
-        fit_maps(torch.as_tensor(kept.values), None, bounds, kept.names)  # a fold would count its own rows
+        # values beyond a bound are refused here: in a fold, the message would count that fold's rows
+        fit_maps(torch.as_tensor(kept.values), None, bounds, kept.names)
     return ComparedTable(name, kept, bounds)
 
 
 def _read_table(name: str, args: argparse.Namespace) -> Table:
-    """A file as numbers alone, which all methods know; with its kinds if there are categories or gaps."""
+    """A file as plain numbers, which all methods take; with kinds given categories, gaps or --types."""
     raw = read_file(args, name)
     mixed = any(takes_kinds(resolve(model)) for model in args.model)
     if mixed and not args.types:
@@ -198,7 +199,7 @@ def _read_table(name: str, args: argparse.Namespace) -> Table:
 
 
 def _check_folds(sample: ComparedTable, folds: int) -> None:
-    """Raise `DataError` unless every fold leaves two rows to fit, and has one to hold out."""
+    """Raise `DataError` unless every fold holds out a row and leaves two to fit."""
     rows = len(sample.table.values)
     if rows < 3:
         raise DataError(f"{sample.name}: {rows} rows are too few to hold some out, give at least 3")
@@ -222,7 +223,7 @@ def _read_real(name: str, columns: Sequence[str] | None) -> Table:
 
 
 def _compare(sample: ComparedTable, known: dict[str, Method], args: argparse.Namespace) -> list[Row]:
-    """Every method on one sample; one may fail where the others have something to say."""
+    """Every method on one sample; a method that fails gets a row with its message."""
     methods: dict[str, Method | None] = {**known}
     if sample.mixed:
         methods = {n: m for n, m in known.items() if takes_kinds(Resolved(m, n, None)) or n not in PEERS}
@@ -255,7 +256,7 @@ def _compare(sample: ComparedTable, known: dict[str, Method], args: argparse.Nam
 
 
 def _recipe(method: Method | None, sample: ComparedTable) -> Method:
-    """The method with what the table asks for; None stands for independent columns."""
+    """The method with the table's kinds and bounds; None stands for independent columns."""
     kinds = sample.table.kinds if sample.mixed else None
     recipe = FitRecipe(
         method or resolve("default").method, sample.bounds, sample.table.names, drop=False, kinds=kinds
@@ -287,7 +288,7 @@ def _ranked(data: str, held_out: dict[str, HeldOut], errors: dict[str, float]) -
 
 
 def _object(sample: ComparedTable, rows: Sequence[Row], args: argparse.Namespace) -> dict[str, Any]:
-    """What JSON says of one sample."""
+    """The JSON object for one sample."""
     n, d = sample.table.values.shape
     head = {"data": sample.name, "n": n, "d": d, "columns": sample.table.names}
     return {**head, "folds": args.folds, "seed": args.seed, "rows": [asdict(row) for row in rows]}
@@ -335,7 +336,7 @@ def _print(sample: ComparedTable, rows: Sequence[Row], folds: int, asked: Sequen
 
 
 def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None:
-    """One line per sample, one column per method, and which is the best."""
+    """One line per sample, one column per method, and the best method."""
     methods = [name for name in methods if any(row.method == name for rows in results for row in rows)]
     lines = []
     for rows in results:
@@ -347,7 +348,7 @@ def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None
 
 
 def _number(value: float | None, decimals: int) -> str:
-    """A number for the table; huge ones, which a wild row can cause, in few digits."""
+    """A number for the table; a huge one, which an extreme row can cause, in three digits."""
     if value is None:
         return ""
     return f"{value:.{decimals}f}" if abs(value) < 1e6 else f"{value:.3g}"

@@ -77,10 +77,10 @@ examples:
   discoformer estimate data.csv --bandwidth loo --json
 """
 
-_KERNEL = "kde-scott"  # what --bandwidth is a rule of
+_KERNEL = "kde-scott"  # the method whose rule --bandwidth sets
 CHUNK = 4096  # queries per step of the progress bar, for a table in memory
-LARGE = 2**28  # bytes of a file that is streamed rather than read into memory
-CELL = 32  # bytes of a cell of a parquet file in memory, or so
+LARGE = 2**28  # bytes from which a file is streamed rather than read into memory
+CELL = 32  # rough size in memory of a cell of a parquet file, in bytes
 SHOWN_COLUMNS = 6
 
 
@@ -98,7 +98,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     )
     add_output(parser, "the answers")
     add_fit(parser)
-    parser.set_defaults(model=None)  # to tell "default" from nothing asked for
+    parser.set_defaults(model=None)  # to tell an explicit "default" from no choice
     parser.add_argument(
         "--bandwidth",
         metavar="RULE",
@@ -121,7 +121,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, fit, answer, draw, write, report; what can be refused early is refused before the work."""
+    """Read, fit, answer, draw, write, report; what can be refused early is refused before any work."""
     if args.bandwidth is not None and args.model not in (None, _KERNEL):
         raise DataError(f"--bandwidth is for kernel density: leave out --model {args.model} or --bandwidth")
     if args.view and not args.plot:
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> None:
     args.model = args.model or ("default" if args.bandwidth is None else _KERNEL)
     job = _streamed(args) if _is_streamed(args) else _in_memory(args)
     summary = Summary()
-    with ExitStack() as moves:  # the table takes its place when the picture is there too
+    with ExitStack() as moves:  # the table replaces an old one only after the picture is drawn
         write, frames = None, iter(())
         if args.out:
             frames = job.frames(CHUNK)
@@ -222,7 +222,7 @@ def _job(
 
 
 def _by_chunk(fitted: Fitted) -> Callable[[NDArray[np.float64], slice], NDArray[np.float64]] | None:
-    """`Density.left_out` of rows of the sample that come in chunks."""
+    """`Density.left_out` for rows of the sample that come in chunks."""
     field = fitted.field
     if not isinstance(field, Density):
         return None
@@ -239,7 +239,7 @@ def _left_out(density: Density, table: Table) -> NDArray[np.float64]:
     rows = torch.from_numpy(table.values)
     weights = None if table.weights is None else check_weights(table.weights, rows)
     found = np.zeros(len(rows))
-    there = np.flatnonzero(~np.isnan(table.values).all(1))  # a row that says nothing is not in the sample
+    there = np.flatnonzero(~np.isnan(table.values).all(1))  # a row of gaps alone is not in the sample
     share = None if weights is None else weights[there]
     found[there] = left_out_with_copies(density, rows[there], share).numpy()
     return found
@@ -252,14 +252,14 @@ def _scored(table: Table) -> list[int]:
 def _joined(
     frame: Any, values: NDArray[np.float64], answers: NDArray[np.float64], names: Sequence[str]
 ) -> Any:
-    """The columns of the queries (k, d), all that were read, beside the answers (k, 1 + d)."""
+    """The queries beside their answers; all columns that were read if there is a frame."""
     if frame is None:
         return np.column_stack([values, answers])
     return frame.assign(**dict(zip(names[frame.shape[1] :], answers.T, strict=True)))
 
 
 def _is_streamed(args: argparse.Namespace) -> bool:
-    """Whether the job is large, and one that can be streamed; the answers are the same."""
+    """Whether the job is large and can be streamed; the answers are the same either way."""
     files = [path for path in (args.file, args.queries) if path is not None and path.exists()]
     if not any(path.is_dir() or _is_large(path) for path in files):
         return False
@@ -283,7 +283,7 @@ def _is_large(path: Path) -> bool:
 
 
 def _in_batches(args: argparse.Namespace, batches: Batches, schema: Schema) -> Job:
-    """Numbers are read a batch at a time; what else the file holds is never in memory as a whole."""
+    """Numbers are read a batch at a time; the rest of the file is never in memory as a whole."""
     context = batches.read(schema)
     refuse_without_density(args.file, context, drop_dependent=args.drop_dependent)
     queries = context
@@ -341,7 +341,7 @@ def _bandwidth(text: str) -> float | str:
 
 
 def _is_npy(out: Path | None) -> bool:
-    """Whether the output has room for numbers alone."""
+    """Whether the output can hold only numbers."""
     return out is not None and out.suffix.lower() == ".npy"
 
 
@@ -352,7 +352,7 @@ def _result_names(
 
 
 def _with_answers(columns: Sequence[str], scored: Sequence[str], *, std: bool = False) -> tuple[str, ...]:
-    """The columns, log_density and score_<column>, and the same with _std, unless a name is taken."""
+    """The columns, log_density, score_<column> and, if asked for, the same with _std; no name twice."""
     answers = ("log_density", *(f"score_{name}" for name in scored))
     names = (*columns, *answers, *(f"{name}_std" for name in answers if std))
     taken = [name for name in columns if names.count(name) > 1]
@@ -371,7 +371,7 @@ def _model_name(args: argparse.Namespace) -> str:
 
 
 def _print_reasons(summary: Summary, reasons: Reasons | None) -> None:
-    """Why the most unusual rows are so."""
+    """Why the most unusual rows are unusual."""
     for place in range(0 if reasons is None else len(reasons)):
         assert reasons is not None
         lines = reasons.describe(place) or ["no column is odd given the others"]

@@ -39,10 +39,10 @@ def make_parser(name: str) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, fit, write, check; what can be refused early is refused before the work."""
+    """Read, fit, write, check; what can be refused early is refused before any work."""
     check_export(args.out)
     refuse_input(args.out, args.files)
-    context = read_input(args, plain=True)  # other programs know numbers alone
+    context = read_input(args, plain=True)  # other programs take only numbers
     dtype = torch.float32 if args.float32 else torch.float64
     with torch.no_grad():
         field = fit_table(context, args.model, args.bounds).field

@@ -43,7 +43,7 @@ class _Command(NamedTuple):
     estimate: Callable[..., Functional]
 
 
-_ONE_BY_ONE = "one by one"  # of a model that leaves rows out in closed form; folds for others
+_ONE_BY_ONE = "one by one"  # the default, where the model leaves rows out in closed form; else folds
 
 _COMMANDS = {
     "entropy": _Command("differential entropy", "-E log f, in nats", 1, None, entropy),
@@ -125,7 +125,7 @@ def _estimate(
     resolved: Resolved,
     estimate: Callable[..., Functional],
 ) -> Functional:
-    """The functional by a fit of the kinds and bounds of the tables."""
+    """The functional, fitted with the kinds and bounds of the tables."""
     first = tables[0]
     given = parse_bounds(args.bounds, len(first.names), first.names)
     bounds = fill_bounds(given, first.bounds)
@@ -141,7 +141,10 @@ def _weights(raw: RawTable, name: str | None) -> NDArray[np.float64] | None:
 
 
 def _whole(table: Table) -> Table:
-    """The rows without gaps, with a warning that counts the others: what is missing is missing at random."""
+    """The rows without gaps, with a warning that counts the others.
+
+    This takes values to be missing completely at random.
+    """
     gaps = np.asarray(np.isnan(table.values).any(1))
     if not gaps.any():
         return table

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _alone(card: Card) -> str:
-    """What a network with one head estimates."""
+    """Which of the two a network with one head estimates; empty for both."""
     heads = card.core.get("estimates", "both")
     return "" if heads == "both" else f", {heads} alone"
 

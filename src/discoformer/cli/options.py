@@ -45,7 +45,7 @@ FILES = (
 
 
 def add_input(parser: argparse.ArgumentParser, of: str = "the sample", *, several: bool = True) -> None:
-    """FILE, --columns and --drop-dependent, and how to read."""
+    """FILE and the options of `add_columns`."""
     parser.add_argument(
         "file",
         metavar="FILE",
@@ -58,7 +58,7 @@ def add_input(parser: argparse.ArgumentParser, of: str = "the sample", *, severa
 
 
 class _Files(argparse.Action):
-    """``file``: the first, which gives the name; ``files``: all of them."""
+    """Sets ``files`` to all of them and ``file`` to the first, which names the result."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:
         namespace.files = values if isinstance(values, list) else [values]
@@ -66,7 +66,7 @@ class _Files(argparse.Action):
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """--columns and --drop-dependent, and how to read."""
+    """The options of `add_reading`, and --drop-dependent."""
     add_reading(parser)
     parser.add_argument(
         "--drop-dependent",
@@ -95,7 +95,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def kind_pairs(text: str) -> dict[str, str] | str:
-    """Kinds by column name, or one for all columns of numbers.
+    """Kinds by column name, or one kind for all columns of numbers.
 
     >>> kind_pairs("age=count, wind=circular:360"), kind_pairs("continuous")
     ({'age': 'count', 'wind': 'circular:360'}, 'continuous')
@@ -148,7 +148,7 @@ def add_output(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def name_list(text: str) -> list[str]:
-    """Names from a list with commas; one that has a comma itself is in quotes.
+    """Names separated by commas; a name that contains a comma is quoted.
 
     >>> name_list('age, "income, net"')
     ['age', 'income, net']
@@ -161,7 +161,7 @@ def name_list(text: str) -> list[str]:
 
 
 def seed_number(text: str) -> int:
-    """A seed that every generator takes.
+    """A seed that every random generator accepts.
 
     >>> seed_number("7")
     7
@@ -203,10 +203,10 @@ def _pair(text: str) -> tuple[float, float]:
 def read_input(
     args: argparse.Namespace, files: Any = None, *, plain: bool | None = None, raw: RawTable | None = None
 ) -> Table:
-    """The sample of a command; what does not fit with `fit_table` asks for `independent` columns next.
+    """The sample of a command.  Commands that do not use `fit_table` call `independent` on it next.
 
-    ``plain`` says whether it is to be of numbers alone; by default that is what the model can take.  ``raw``
-    is what was read already.
+    ``plain`` asks for numbers only; by default it is set if the model takes nothing else.  ``raw`` is the
+    table if it has been read already.
     """
     return read_sample(
         raw or read_file(args, files),
@@ -226,7 +226,7 @@ def refuse_input(out: Path, files: Sequence[Path]) -> None:
 
 
 def read_file(args: argparse.Namespace, files: Any = None) -> RawTable:
-    """What is in the files of a command, with the types that it has; says so if asked to."""
+    """The files of a command as they were read, types included; --verbose says what was read."""
     if args.json and getattr(args, "out", None) is not None and str(args.out) == "-":
         raise DataError("--json and --out - both write to standard output: leave out one of them")
     raw = read_raw(args.files if files is None else files, args.query, args.sheet)
@@ -238,7 +238,7 @@ def read_file(args: argparse.Namespace, files: Any = None) -> RawTable:
 
 
 def independent(*tables: Table) -> list[Table]:
-    """Tables of the same columns without those that are dependent in any of them, with a warning."""
+    """The tables without columns that are dependent in any of them, with a warning; names are the same."""
     names = tables[0].names
     dropped = sorted({j for table in tables for j in columns_to_drop(table)})
     kept = [j for j in range(len(names)) if j not in dropped]
@@ -252,7 +252,7 @@ def independent(*tables: Table) -> list[Table]:
 
 
 def kinds_text(table: Table) -> str:
-    """What the columns of a table were taken as, where that is not plainly a number; empty if all are.
+    """What the columns of a table were taken as, unless plain numbers; empty if all are plain numbers.
 
     >>> import numpy as np
     >>> from discoformer.columns.schema import ColumnSchema, Schema

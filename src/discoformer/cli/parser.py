@@ -1,4 +1,4 @@
-"""The parser that every command starts from; light, so that `--help` does not wait for torch."""
+"""The parser that every command starts from.  It imports little, so that `--help` does not wait for torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["command_parser"]
 def command_parser(
     name: str, description: str, examples: str, *, json: bool = True
 ) -> argparse.ArgumentParser:
-    """A parser of ``discoformer NAME`` that prints its examples as they are written.
+    """A parser for ``discoformer NAME`` that prints its examples as they are written.
 
     >>> command_parser("estimate", "Estimate.", "examples:").prog
     'discoformer estimate'

@@ -26,7 +26,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print a line per recipe, with the comment it opens with, or the text of one."""
+    """Print a line per recipe, with its opening comment, or the text of one recipe."""
     if args.recipe is not None:
         text = find_recipe(args.recipe).read_text(encoding="utf-8")
         print(json.dumps({args.recipe: text}) if args.json else text, end="\n" if args.json else "")

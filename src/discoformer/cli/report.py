@@ -45,7 +45,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, make the page, write it in one move."""
+    """Read, make the page, write it whole or not at all."""
     if args.out.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"{args.out}: a report is a page, give a name that ends in .html to --out")
     check_folder(args.out)

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
     elif args.out:
         print(f"wrote {args.rows} rows to {args.out}")
     else:
-        first = next(_pieces(draw, min(args.rows, CHUNK), args.seed))  # the rows that --out begins with
+        first = next(_pieces(draw, min(args.rows, CHUNK), args.seed))  # the first rows that --out would write
         shown = _rows(context, first[:SHOWN_ROWS])
         cells = shown.tolist() if isinstance(shown, np.ndarray) else shown.to_numpy(dtype=object).tolist()
         rows = [[cell_text(cell) for cell in row[:SHOWN_COLUMNS]] for row in cells]
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _drawing(context: Table, density: Density) -> Callable[[int, torch.Generator], NDArray[np.float64]]:
-    """Draws (k, d) as numbers; heaped columns take the values that they have."""
+    """A function that draws (k, d) as numbers; columns with repeated values repeat them (`Familiar`)."""
     familiar = Familiar.none()
     if context.schema is not None and len(density.support) == density.dim:
         familiar = Familiar.of(context.values, context.schema)
@@ -106,18 +106,18 @@ def _drawing(context: Table, density: Density) -> Callable[[int, torch.Generator
 
 
 def _rows(context: Table, values: NDArray[np.float64]) -> Any:
-    """Draws (k, d) with the types that the columns of the sample have."""
+    """Draws (k, d) with the types of the sample's columns."""
     return values if context.schema is None else from_numbers(values, context.schema)
 
 
 def _names(context: Table) -> list[str]:
-    """Columns of the output: those of the density, and those that are always the same."""
+    """Columns of the output: those of the density, and the constant ones."""
     rows = _rows(context, context.values[:1])
     return list(context.names) if isinstance(rows, np.ndarray) else list(map(str, rows.columns))
 
 
 def _print_json(args: argparse.Namespace, context: Table, draw: Any) -> None:
-    """What was done; and the rows themselves, unless they went to a file."""
+    """What was done, and the rows themselves unless they went to a file."""
     n, d = context.values.shape
     report = {"n": n, "d": d, "columns": context.names, "model": str(args.model), "seed": args.seed}
     report["out"] = str(args.out) if args.out else None

@@ -35,7 +35,7 @@ class FrameRows:
         return tuple(map(str, self.frame.columns))
 
     def frames(self, size: int) -> Iterator[Any]:
-        """So many rows at a time."""
+        """``size`` rows at a time."""
         for start in range(0, len(self.frame), size):
             yield self.frame.iloc[start : start + size]
 
@@ -46,18 +46,18 @@ class Job:
 
     Attributes
     ----------
-    fitted : with a density
+    fitted : the fit, whose field has a log density
     queries : where to answer
     shape : rows and columns of the sample
-    columns : of the sample that are used
-    names : of the columns of the output
+    columns : names of the columns of the sample that are used
+    names : names of the columns of the output
     scored : columns that have a score
-    rows : the queries as they were read, columns that are not used included; None for numbers alone
+    rows : the queries as they were read, with the columns that are not used; None for plain numbers
     table : the sample, if it is in memory
-    left_out : log density of rows of the sample under the fit without each, from a chunk and its place
-    spread : standard deviations (m, 1 + d) of the answers, if they were asked for
+    left_out : log density of rows of the sample, each under the fit without it, from a chunk and its place
+    common : what to add to log densities so that rows with different missing cells compare
+    spread : standard deviations (m, 1 + d) of the answers, if asked for
     band : standard deviations of the log density at further points
-    common : what is to be added to log densities of rows that have not the same cells, to compare them
     """
 
     fitted: Fitted
@@ -78,17 +78,17 @@ class Job:
         return as_point_density(self.fitted.field)
 
     def frames(self, size: int) -> Iterator[Any]:
-        """The queries as they were read, so many rows at a time; nothing for numbers alone."""
+        """The queries as they were read, ``size`` rows at a time; nothing for plain numbers."""
         return iter(()) if self.rows is None else self.rows.frames(size)
 
 
 class Summary:
-    """Mean log density, and the rows that are most typical and most unusual, of chunks in order."""
+    """Mean log density, and the most typical and most unusual rows, gathered chunk by chunk in order."""
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
-        self.rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # the most typical first, both ends
+        self.rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # both ends, most typical first
         self.rank: NDArray[np.float64] = np.empty(0)
         self.shown: NDArray[np.float64] = np.empty(0)
         self.values: NDArray[np.float64] = np.empty((0, 0))
@@ -100,7 +100,7 @@ class Summary:
         shown: NDArray[np.float64],
         rank: NDArray[np.float64],
     ) -> None:
-        """Take in a chunk of points (k, d): their log densities (k,), what to show and to rank them by."""
+        """Take in points (k, d): their log densities (k,), and the values to show and to rank them by."""
         rows = np.concatenate([self.rows, self.count + np.arange(len(values))])
         ranks, seen = np.concatenate([self.rank, rank]), np.concatenate([self.shown, shown])
         points = np.concatenate([self.values, values]) if self.count else values
@@ -119,17 +119,17 @@ class Summary:
 
     @property
     def typical(self) -> NDArray[np.int64]:
-        """Places of the most typical rows among those that were kept."""
+        """Positions of the most typical rows among those kept."""
         return np.arange(len(self.rows))[:SHOWN_ROWS]
 
     @property
     def unusual(self) -> NDArray[np.int64]:
-        """Places of the most unusual rows among those that were kept, the most unusual first."""
+        """Positions of the most unusual rows among those kept, the most unusual first."""
         return np.arange(len(self.rows))[::-1][:SHOWN_ROWS]
 
 
 def shown_cells(job: Job, summary: Summary, place: int) -> dict[str, str]:
-    """The cells of a row that was kept, by column, as it was read."""
+    """The cells of one of the rows kept, by column, as they were read."""
     numbers = summary.values[[place]]
     if job.table is None or job.table.schema is None:
         return dict(zip(job.columns, map(cell_text, numbers[0].tolist()), strict=True))
@@ -138,7 +138,7 @@ def shown_cells(job: Job, summary: Summary, place: int) -> dict[str, str]:
 
 
 def why(job: Job, summary: Summary) -> list[list[str]]:
-    """Names of the columns that make the most unusual rows so; none if the model cannot tell."""
+    """Names of the columns that make the most unusual rows unusual; none if the model cannot tell."""
     rows = summary.values[summary.unusual]
     density: Field | None = job.field
     if job.left_out is not None and job.table is not None and job.table.weights is None:

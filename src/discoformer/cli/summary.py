@@ -112,7 +112,7 @@ def _print(found: dict[str, ColumnSummary], schemas: dict[str, ColumnSchema | No
         print_table(["column", "shares"], shares)
 
 
-_LABELS = 8  # of a column that are shown
+_LABELS = 8  # labels or atoms shown for a column
 
 
 class _Texts:
@@ -157,7 +157,7 @@ def _place(names: Sequence[str], name: str) -> int:
 
 
 def _values(text: str) -> dict[str, str]:
-    """Values by column name, as they are written.
+    """Values by column name, as text.
 
     >>> _values("age=40, country=DE")
     {'age': '40', 'country': 'DE'}

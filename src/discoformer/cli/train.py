@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
         raise DataError(f"{folder} holds a run already: add --resume to go on, or remove the folder")
     if args.threads:
         torch.set_num_threads(args.threads)
-    torch.set_flush_denormal(True)  # weights of far points are denormal, and those are up to 4 times slower
+    torch.set_flush_denormal(True)  # tiny weights of far points are denormal: up to 4 times slower
     try:
         trainer = Trainer(recipe, folder, args.device, resume=args.resume, workers=args.draw_workers)
         for stop in (signal.SIGINT, signal.SIGTERM):  # finish the step, report, checkpoint

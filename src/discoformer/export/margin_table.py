@@ -1,8 +1,8 @@
-"""A margin as a table: what `NormalScores` says at knots, and quintic polynomials between them.
+"""A margin as a table: the values of `NormalScores` at knots, and quintic polynomials between them.
 
-Runtimes know neither the inverse of the normal distribution function nor loops that look at values.  They
-know comparisons, look-ups and products.  Between two knots the polynomial has the values, slopes and bends of
-the map at both, so that log densities and scores are continuous.
+Runtimes have neither the inverse of the normal distribution function nor loops that look at values.  They
+have comparisons, look-ups and products.  Between two knots the polynomial matches the map's value and first
+two derivatives at both, so that log densities and scores are continuous.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from discoformer.core.transforms import ColumnMap
 
 __all__ = ["MarginTable", "tabulate"]
 
-_STEP = 0.1  # from knot to knot, in units of what the nearest component can change over
-_WIDTH = 3.0  # standard deviations from a component at which that unit has doubled, about
-_REACH = 1e6  # standard deviations of the column that the table reaches beyond the components
+_STEP = 0.1  # from knot to knot, in units of the length over which the map changes there
+_WIDTH = 3.0  # distance from a component, in its scales, at which that length has grown by sqrt(2)
+_REACH = 1e6  # how far the table reaches beyond the means, in units of their range plus the largest scale
 
 
 @dataclass(frozen=True)
 class MarginTable(ColumnMap):
-    """An increasing map by its knots.
+    """An increasing map, given by its knots.
 
     Attributes
     ----------
     knots : (K,), increasing
-    polynomials : (K - 1, 6), coefficients in the share of the way from a knot to the next
+    polynomials : (K - 1, 6), coefficients; the variable runs from 0 at a knot to 1 at the next
     """
 
     knots: Tensor
@@ -50,7 +50,7 @@ class MarginTable(ColumnMap):
         return (slope / width).log(), bend / (slope * width)
 
     def _place(self, x: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """The share of the way from the knot before, the width of that interval, and its coefficients."""
+        """How far along its interval x is, from 0 to 1, the width of the interval, and its coefficients."""
         last = self.knots.shape[0] - 2
         index = (x.unsqueeze(-1) >= self.knots[1:-1]).long().sum(-1).clamp(0, last)
         low, high = self.knots[index], self.knots[index + 1]

@@ -1,9 +1,9 @@
 """Fitted samples and networks as files that other programs run: `torch.export` (.pt2) and ONNX (.onnx).
 
 `export_read` writes the fitted density of a sample: queries (m, d) go in, log density (m,) and score (m, d)
-come out, for any m.  `export_network` writes an attention network whole: context (n, d) and queries
-(m, d) go in, for any n and m.  A file holds plain tensor operations and does not need this package.
-The file does not check its input: what this package would refuse gives NaN there.
+come out, for any m.  `export_network` writes a whole attention network: context (n, d) and queries (m, d) go
+in, for any n and m.  A file holds plain tensor operations and does not need this package.  It does not check
+its input: what this package would refuse gives NaN there.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = ["FORMATS", "check_export", "export_network", "export_read", "run_expo
 
 FORMATS = (".onnx", ".pt2")
 _OUTPUTS = ("log_density", "score")
-# How far a file's answer may be from our own, relative to the largest, before it is refused.
+# How far a file's answer may be from ours, relative to our largest, before the file is refused.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3}  # tables of margins are good to 1e-7
 
 
 def check_export(path: str | Path) -> str:
-    """Suffix of a file that can be written; call it before the work, not after.
+    """Suffix of a file to be written, if it can be; call this before the work, not after.
 
     >>> check_export("model.bin")
     Traceback (most recent call last):
@@ -71,11 +71,11 @@ def export_read(
 
     Parameters
     ----------
-    field : of a network, with or without bounds and left-out columns; one sample, not a batch
+    field : fitted by a network, with or without bounds and left-out columns; one sample, not a batch
     path : ends in .onnx or .pt2
-    dtype : of the queries and the answers
-    columns : names kept in the file, in the order of the queries' columns
-    probe : points (m, d) at which the file must give the field's own answer before it replaces an old one
+    dtype : precision of the queries and the answers
+    columns : names to store in the file, in the order of the queries' columns
+    probe : points (m, d) at which the file must give the field's own answer before it replaces an old file
 
     Examples
     --------
@@ -108,8 +108,8 @@ def export_read(
 def export_network(network: Network, path: str | Path) -> None:
     """Write an attention network: context (n, d) and queries (m, d) to ``log_density`` and ``score``.
 
-    The precision is that of the weights.  A mixture network cannot be written so, because it starts with a
-    search among the points.  Fit it, and write the field with `export_read`.
+    The precision is that of the weights.  A mixture network cannot be written this way, because it starts
+    with a search among the points.  Fit it, and write the field with `export_read`.
     """
     suffix = check_export(path)
     if not isinstance(network, Network) or not isinstance(network.core, AttentionCore):
@@ -127,7 +127,7 @@ def export_network(network: Network, path: str | Path) -> None:
 
 
 def run_exported(path: str | Path, *inputs: Tensor) -> Estimate[Tensor]:
-    """Run a file of `export_read` or `export_network`, .onnx with onnxruntime."""
+    """Run a file written by `export_read` or `export_network`; .onnx needs onnxruntime."""
     suffix = check_export(path)
     return _run(Path(path).read_bytes(), suffix, inputs)
 
@@ -142,7 +142,7 @@ def _plain_attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """What the fused kernel of the CPU computes, in operations that every runtime has."""
+    """What the fused CPU kernel computes, in operations that every runtime has."""
     logits = (query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)) @ keys.mT
     if attn_mask is not None:
         logits = logits + attn_mask
@@ -180,7 +180,7 @@ def _to_bytes(
         converted = torch.onnx.export(
             program, dynamo=True, verbose=False, input_names=inputs, output_names=_OUTPUTS
         )
-    assert converted is not None  # it is, with dynamo
+    assert converted is not None  # never with dynamo=True
     converted.model.metadata_props["columns"] = names
     return cast(bytes, converted.model_proto.SerializeToString())
 
@@ -194,7 +194,7 @@ def _run(data: bytes, suffix: str, inputs: Sequence[Tensor]) -> Estimate[Tensor]
 
     try:
         session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its exceptions have no common name
+    except Exception as error:  # its exceptions have no common base
         if "NOT_IMPLEMENTED" not in str(error):
             raise
         raise DataError("onnxruntime lacks an operator in double precision: export in float32") from error
@@ -220,7 +220,7 @@ def _write(data: bytes, path: str | Path) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences what does not concern users: a deprecation inside torch, and packages that we do not need."""
+    """Silence what does not concern users: a deprecation inside torch, and packages that are not needed."""
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
     level = logger.level
     logger.setLevel(logging.ERROR)

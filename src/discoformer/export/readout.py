@@ -1,8 +1,8 @@
 """Densities and networks in operations that a graph can hold, for `discoformer.export`.
 
-What is traced must not look at values, count chunks, or factor matrices: runtimes such as ONNX's know
-products, sums and elementary functions.  So everything that depends on the sample alone is computed here,
-once.  The rest is one expression in the queries.  Checks and warnings are left out.
+Traced code must not look at values, count chunks, or factor matrices: runtimes such as ONNX's have products,
+sums and elementary functions.  So everything that depends only on the sample is computed here, once.  The
+rest is one expression in the queries.  Checks and warnings are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def make_readout(field: Field, dtype: torch.dtype) -> Readout:
         return Readout(_BlendReadout(field), (), dtype, torch.float64)
     if isinstance(field, PushedDensity) and isinstance(field.base, Blend):
         blend, outer = field.base, field.transforms
-        if isinstance(outer[-1], Frame):  # each part has the frame to itself
+        if isinstance(outer[-1], Frame):  # give each part the frame
             blend = Blend(tuple(push(part, outer[-1:]) for part in blend.parts), blend.log_weight)
             outer = outer[:-1]
         return Readout(_BlendReadout(blend), outer, dtype, torch.float64)
@@ -69,8 +69,8 @@ def make_readout(field: Field, dtype: torch.dtype) -> Readout:
 class Readout(nn.Module):
     """Queries (m, d) to log density (m,) and score (m, d): the base in its frame, seen through transforms.
 
-    With bounds all is in double precision, whatever the queries come in; a bound that is rounded in the
-    precision of the queries is still within.
+    With bounds, everything is in double precision, whatever that of the queries.  A query on a bound counts
+    as inside even if the precision of the queries rounds the bound outwards.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Readout(nn.Module):
         return answer.log_density.to(queries.dtype), answer.score.to(queries.dtype)
 
     def _within(self, points: Tensor, maps: ColumnMaps) -> Tensor:
-        """Points on a bound as the queries' precision rounds it are moved onto the bound itself."""
+        """Move points on a bound, as rounded in the queries' precision, onto the bound itself."""
         low, high = maps.bounds
         least, most = (end.to(self.dtype).to(end.dtype) for end in (low, high))
         inside = torch.minimum(torch.maximum(points, low), high)
@@ -122,19 +122,20 @@ def _own_transform(transform: Transform) -> Transform:
 class _MixtureReadout(nn.Module):
     """A Student-t mixture in data coordinates, by differences.
 
-    With W W' the precision of a component in the units of the data and z = (y - mean) W,
+    With W W' the precision matrix of a component in the units of the data and z = (y - mean) W, the log
+    density T and the score S are
 
-        distance = |z|^2,  T = logsumexp_m,  S = -sum_m r_m u_m z W'
+        T = logsumexp_k l_k,  S = -sum_k exp(l_k - T) u_k z_k W_k',  u = (nu + d) / (nu + |z|^2)
 
-    Differences take memory, (M, m, d) numbers, that products of lifted points do not, and keep the digits
-    that those lose in single precision.
+    where l_k is the weighted log density of component k.  Differences take memory, (M, m, d) numbers, that
+    products of lifted points do not.  They keep the digits that those lose in single precision.
     """
 
     def __init__(self, mixture: StudentMixture, frame: Frame, dtype: torch.dtype) -> None:
         super().__init__()
         natural = natural_parameters(mixture.mean, mixture.scale)
         peak = student_log_density(torch.zeros_like(mixture.nu), natural.log_peak, mixture.nu, mixture.dim)
-        center = frame.center.to(dtype)  # what rounding takes here goes to the means
+        center = frame.center.to(dtype)  # what rounding loses here is added to the means
         constants = (
             center,  # (1, d)
             (mixture.mean @ frame.inverse + (frame.center - center)).unsqueeze(-2),  # (M, 1, d)
@@ -155,7 +156,7 @@ class _MixtureReadout(nn.Module):
 
 
 class _BlendReadout(nn.Module):
-    """The mixture of several densities, each by its own read-out, in double precision."""
+    """A mixture of several densities, each with its own read-out, in double precision."""
 
     def __init__(self, blend: Blend) -> None:
         super().__init__()
@@ -204,7 +205,7 @@ class NetworkReadout(nn.Module):
 
     def forward(self, context: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
         frame = _fit_frame(self.frame_name, context)
-        # With weights the size of the context enters as a tensor; without, as a number that tracing freezes.
+        # With weights, the size of the context enters as a tensor; without, as a number that tracing freezes.
         state = self.core.encode(frame.normalize(context), torch.ones_like(context[..., 0]))
         inside = self.core._stream(state, frame.normalize(queries))
         log_density, score = frame.denormalize_estimate(self.core._heads(inside))
@@ -224,7 +225,7 @@ def _own(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _fit_frame(name: str, context: Tensor) -> Frame:
-    """The frame of a context (n, d), without eigenvalues but for a canonical one."""
+    """The frame of a context (n, d); only the canonical one needs eigenvectors."""
     if name == "identity":
         return Identity().fit(context)
     center = context.mean(-2, keepdim=True)

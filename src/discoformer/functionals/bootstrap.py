@@ -1,9 +1,9 @@
 """Error bars by the Bayesian bootstrap: fits to the sample with random weights, in one batch.
 
-Weights are the sample's own times those of a flat Dirichlet law (Rubin 1981).  What comes out is the standard
-deviation of the answers of such fits around that of the fit to all rows: how much log density and score
-would differ had other rows been drawn.  A bias that all fits share does not show in it: what that adds to the
-error of the default network was measured on Gaussian mixtures and is a factor, `STRETCH`.
+The weights are the sample's own times those of a flat Dirichlet distribution (Rubin 1981).  The result is the
+standard deviation of the answers of such fits around that of the fit to all rows: how much log density and
+score would differ if other rows had been drawn.  A bias that all fits share does not show in it.  For the
+default network, what that adds to the error was measured on Gaussian mixtures; the factor is `STRETCH`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from discoformer.core.fields import Estimate, Method, PointDensity, as_point_den
 __all__ = ["FITS", "STRETCH", "WithSpread", "bootstrap"]
 
 FITS = 24
-_POINTS = 2**17  # rows that are fitted at once
+_POINTS = 2**17  # rows that are fitted at once, over all fits of a batch
 
 
 class Stretch(NamedTuple):
-    """Factors of the spread of log density and score."""
+    """Factors for the spread of log density and score."""
 
     log_density: float
     score: float
 
 
-STRETCH = Stretch(1.15, 1.25)  # by which the spread falls short of the error: paper/benchmarks/error_bars.py
+STRETCH = Stretch(1.15, 1.25)  # error over spread, measured by paper/benchmarks/error_bars.py
 
 
 class WithSpread(NamedTuple):
@@ -58,12 +58,13 @@ def bootstrap(
 
     Parameters
     ----------
-    method : fits the columns that carry a density, `Field.support`
+    method : fitted to the columns that carry a density, `Field.support`
     field : fitted to the sample
-    sample : (n, d), with ``weights`` (n,) that sum to one
+    sample : (n, d)
     queries : (m, d)
-    fits : how many
-    seed : of the weights
+    weights : (n,), sum to one; None if all rows count the same
+    fits : number of fits
+    seed : seed of the random weights
 
     >>> from discoformer.baselines.kde import KDE
     >>> x = torch.randn(100, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -82,7 +83,7 @@ def bootstrap(
     plain = not bool(sample[:, kept].isnan().any()) and set(kinds_of(field)) == {CONTINUOUS}
     for part in random.split(max(1, _POINTS // rows) if plain else 1):
         context, points = sample[:, kept], queries[:, kept]
-        if plain:  # else one table at a time
+        if plain:  # other tables are fitted one at a time
             context, points = (rows.expand(len(part), -1, -1) for rows in (context, points))
         share = part / part.sum(-1, keepdim=True)
         fitted = as_point_density(method.fit(context, share if plain else share[0]))

@@ -15,20 +15,20 @@ from discoformer.functionals.summaries import Interval, draw, highest_density_re
 
 __all__ = ["ColumnSummary", "column_summaries", "level_shares"]
 
-_TOLD = 0.002  # of the mass, that a part of a region needs to be told
+_TOLD = 0.002  # parts of a region with a smaller share of the draws are left out
 
 
 class ColumnSummary(NamedTuple):
-    """One column; of a category there are shares alone, and NaN else.
+    """One column; a category has only a mode and shares, and NaN for the rest.
 
     Attributes
     ----------
-    mean, std : of the draws; on a circle the mean direction, and the spread around it
-    mode : where the density of all columns is highest, if all are plainly numbers; else that of the column
-        alone is, its likeliest level or atom if it has any
-    median : half of the mass is below
-    interval : between two ends, as much mass beyond either; on a circle from the first on to the second
-    region : where the density is highest, as pairs of ends; atoms apart, and what holds next to nothing
+    mean, std : from draws; on a circle the mean direction, and the spread around it
+    mode : where the joint density is highest, if all columns are plain numbers; else where the density of
+        this column is highest, or its likeliest level or atom if it has any
+    median : half of the mass is below it
+    interval : two ends with equal mass beyond each; on a circle it runs from the first end on to the second
+    region : where the density is highest, as pairs of ends, without atoms and without negligible parts
     shares : probability of every level of a category, or of every atom
     """
 
@@ -43,7 +43,7 @@ class ColumnSummary(NamedTuple):
 
 @torch.no_grad()
 def column_summaries(density: Density, share: float) -> list[ColumnSummary]:
-    """Every column of a density, with a share of the mass in intervals and regions.
+    """Summaries of all columns; intervals and regions hold the given share of the mass.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def column_summaries(density: Density, share: float) -> list[ColumnSummary]:
 
 @torch.no_grad()
 def level_shares(margin: Density, kind: ColumnKind) -> dict[float, float]:
-    """Probabilities of the levels of a category, or of the atoms, of a density of one column."""
+    """Probabilities of the levels of a category, or of the atoms, under a density of one column."""
     values = list(kind.atoms) or [float(level) for level in range(kind.levels)]
     if not values:
         return {}
@@ -98,7 +98,7 @@ def _number(margin: Density, draws: Tensor, kind: ColumnKind, share: float) -> C
             for (low, high), mass in zip(found, held, strict=True)
             if mass >= _TOLD
         ]
-    if shares:  # what has a mass is likelier than what has a density
+    if shares:  # a value with a mass is likelier than any without
         likeliest = max(shares, key=shares.__getitem__)
     else:
         likeliest = float(between[margin.log_density(between.unsqueeze(-1)).argmax()])
@@ -107,12 +107,12 @@ def _number(margin: Density, draws: Tensor, kind: ColumnKind, share: float) -> C
 
 
 def _on_grid(end: float, kind: ColumnKind) -> float:
-    """The value of a lattice whose bin an end is in."""
+    """The lattice value whose bin contains an end; the end itself without a lattice."""
     return kind.origin + kind.step * round((end - kind.origin) / kind.step) if kind.step else end
 
 
 def _around(draws: Tensor, kind: ColumnKind) -> tuple[float, float]:
-    """Mean and standard deviation; on a circle of the directions."""
+    """Mean and standard deviation; on a circle those of the directions."""
     if not kind.period:
         return float(draws.mean()), float(draws.std(correction=0))
     turn = 2 * math.pi / kind.period

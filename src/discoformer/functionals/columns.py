@@ -1,9 +1,9 @@
-"""Columns that are no densities: counts and values that repeat, in a functional of plain numbers.
+"""Columns without a density: counts and repeated values, in functionals of plain arrays.
 
-A sample that comes as an array says nothing of its columns, and a network that takes whole numbers for
-measurements makes spikes of them, whose worth knows no limit.  The rules of `columns.schema_rules` look at
-the values: what lies on a lattice is fitted in bins, what too many rows share has a mass.  Log densities are
-then with respect to that: divergences do not feel it, entropies do.
+An array says nothing about its columns.  A network that took whole numbers for measurements would make spikes
+of them, and their log density has no limit.  So the rules of `columns.schema_rules` look at the values: those
+on a lattice are fitted in bins, and a value that too many rows share gets a mass of its own.  Log densities
+then refer to these masses too.  That changes entropies, but not divergences.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _REPEATING = ("count", "lattice", "atoms", "boolean")
 
 
 def suited(source: Method | Field, sample: Tensor) -> Method | Field:
-    """The method for what the columns of a sample (n, d) are; itself where all are continuous.
+    """The method, told the kinds of the columns of a sample (n, d); unchanged if all are continuous.
 
-    Only bare networks that can take kinds are changed: a field is fitted already, a recipe knows its kinds.
+    Only a bare network that can take kinds is changed: a field is fitted already, and a recipe has its kinds.
 
     >>> import torch
     >>> from discoformer.methods import resolve

@@ -5,12 +5,12 @@
     Jensen-Shannon divergence    JS(f,g) =  [KL(f|m) + KL(g|m)] / 2,  m = (f + g) / 2
 
 By default (see `discoformer.functionals.splits`) points are left out one by one, or in folds where that has
-no closed form: then neither density has seen the points they are compared at, and their errors cancel where f
-and g are alike.  Where an estimated density moves the value to first order, standard errors are those of the
-influence function, for either sample.  With ``weights``, a pair for the two samples, rows count by weight, in
-the fits and in the means.  Arrays with counts or values that repeat are fitted as such by a network that can
-(`discoformer.functionals.columns`).  A divergence below zero by more than two standard errors is no
-divergence: `ImpossibleWarning` says what to look at.
+no closed form.  Then neither density has seen the points at which they are compared, and their errors cancel
+where f and g are alike.  Where an estimated density moves the value to first order, standard errors come from
+the influence function, for either sample.  With ``weights``, a pair for the two samples, rows count by
+weight, in the fits and in the means.  Arrays with counts or repeated values are fitted as such by a network
+that can (`discoformer.functionals.columns`).  No divergence is negative: if one comes out more than two
+standard errors below zero, an `ImpossibleWarning` says what to look at.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["jensen_shannon", "kl_divergence", "relative_fisher_information"]
 
 Other = Method | Field | None
 Weights = tuple[Any, Any]
-_SPREAD_ROWS = 512  # enough to know a variance by, where its terms need divergences of scores
+_SPREAD_ROWS = 512  # enough to estimate a variance whose terms need divergences of scores
 
 
 def kl_divergence(
@@ -57,8 +57,8 @@ def kl_divergence(
 ) -> Functional:
     """Kullback-Leibler divergence KL(f|g) = E_f [log f - log g], in nats, from two samples.
 
-    The standard error counts both samples, var_f(log f/g) / n + var_g(f/g) / m; the second only where g is
-    estimated from it.
+    The squared standard error is var_f(log f/g) / n + var_g(f/g) / m, without the second term where g is a
+    given field.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def relative_fisher_information(
 ) -> Functional:
     """Relative Fisher information I(f|g) = E_f |grad log f - grad log g|^2 from two samples.
 
-    The score of g is asked at the sample of f.  The standard error counts both samples.  It counts that of f
-    only where g is a given field, or where a method knows the score alone.
+    The score of g is evaluated at the sample of f.  The standard error counts both samples, but only that of
+    f where g is a given field, or where a method knows only the score.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def jensen_shannon(
 
 
 def _of_columns(x: Rows, y: Rows, f: Source, g: Source) -> tuple[Rows, Rows, Source, Source]:
-    """The sources for what the columns of both samples are."""
+    """The sources, told the kinds of the columns of both samples together."""
     if x.points.ndim != 2 or y.points.ndim != 2:
         return x, y, f, g
     both = torch.cat([x.points, y.points])
@@ -182,8 +182,8 @@ def _of_columns(x: Rows, y: Rows, f: Source, g: Source) -> tuple[Rows, Rows, Sou
 def _gap_and_flow(f: Field, g: Field, points: Tensor) -> tuple[Tensor, Tensor]:
     """|u|^2 and w = div(f u) / f = div u + u.s_f, both (..., m), with u = s_f - s_g.
 
-    A change df of the density f moves the relative Fisher information by the integral of
-    (|u|^2 - 2 w) df, a change dg of g by that of 2 w (f/g) dg (integration by parts).
+    A change df of the density f moves the relative Fisher information by the integral of (|u|^2 - 2 w) df,
+    and a change dg of g moves it by the integral of 2 w (f/g) dg (integration by parts).
     """
     (score_f, divergence_f), (score_g, divergence_g) = (score_and_divergence(h, points) for h in (f, g))
     gap = score_f - score_g
@@ -207,12 +207,12 @@ def _finite_exp(log_ratio: Tensor) -> Tensor:
 
 
 def _some_rows(rows: Rows) -> Rows:
-    """At most `_SPREAD_ROWS` of the rows."""
+    """At most `_SPREAD_ROWS` of the rows, at random."""
     return rows.take(shuffled(rows.points)[:_SPREAD_ROWS])
 
 
 def _worth(rows: Rows) -> Tensor | float:
-    """How many rows of equal weight these stand for, (...)."""
+    """Effective sample size (...): how many rows of equal weight these stand for."""
     return rows.points.shape[-2] if rows.weights is None else 1 / rows.weights.square().sum(-1)
 
 

@@ -4,11 +4,11 @@
     Fisher information           I(f)    =  E_f |grad log f|^2
     mutual information           MI(x,y) =  E [log f(x,y) - log f(x) - log f(y)]
 
-By default (see `discoformer.functionals.splits`) the value is halfway between what the fit says of the rows
-it has seen and what it says of each without it.  Standard errors, sqrt(var(term) / n), tell how much the
-value varies with the sample, not how far off the method is.  With ``weights`` (..., n) rows count by weight,
-in the fits and in the means.  Arrays with counts or values that repeat are fitted as such by a network that
-can (`discoformer.functionals.columns`): entropies are then with respect to counting them.
+By default (see `discoformer.functionals.splits`) the value is halfway between two: one by the fit to all
+rows, the other with each row held out of its fit.  Standard errors, sqrt(var(term) / n), say how much the
+value varies with the sample, not how far off the method is.  With ``weights`` (..., n), rows count by weight,
+in the fits and in the means.  Arrays with counts or repeated values are fitted as such by a network that can
+(`discoformer.functionals.columns`): values with a mass then enter an entropy by their probability.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def entropy(
     ----------
     sample : (..., n, d)
     source : Method or Field
-        What estimates log f; a field is asked as it is, whatever ``split`` says.
+        What estimates log f; a field is evaluated as it is, whatever ``split`` says.
     weights : (..., n), optional
     split : "none", "folds", "balanced" or "loo", optional
     folds : int
@@ -89,7 +89,7 @@ def fisher_information(
 
         -|s|^2 - 2 div s,
 
-    ``one-step``, is moved by -E |e|^2 only: errors count in second order.  It is minus the loss of
+    ``one-step``, is moved by -E |e|^2 only: errors count only to second order.  It is minus the loss of
     score matching.
 
     Parameters
@@ -132,12 +132,12 @@ def mutual_information(
 
     Parameters
     ----------
-    first, second : (..., n, d1) and (..., n, d2); row by row one draw of the pair
+    first, second : (..., n, d1) and (..., n, d2); each row is one draw of the pair
     source : Method or Field of the joint density, columns of ``first`` before those of ``second``
     marginals : Method or Field of each part
-        May be left out where ``source`` is a method: then it is fitted to the parts as well.  "joint"
-        takes those of the joint density: better where a part lies close to a curve, whose own density is
-        hard to find and cancels.
+        May be left out where ``source`` is a method, which is then fitted to the parts as well.  "joint"
+        takes the margins of the joint density.  That is better where a part lies close to a curve: its own
+        density is hard to estimate, and cancels.
     weights : (..., n), optional
     split, folds : how the densities are estimated at their own samples.
 
@@ -170,7 +170,7 @@ def conditional_mutual_information(
 
     Parameters
     ----------
-    first, second, given : (..., n, d1), (..., n, d2) and (..., n, d3); row by row one draw of all
+    first, second, given : (..., n, d1), (..., n, d2) and (..., n, d3); each row is one draw of all three
     source : a method, which is fitted to all of them and to the parts
     weights : (..., n), optional
     split, folds : how the densities are estimated at their own samples.
@@ -214,7 +214,7 @@ def total_correlation(
 def _within(
     like: Any, rows: Rows, parts: Sequence[list[int]], source: Source, split: Split | None, folds: int
 ) -> Functional:
-    """Mutual information of two sets of columns by the margins of the joint density."""
+    """Mutual information of two sets of columns, by the margins of the joint density."""
 
     def log_ratio(field: Field, queries: Tensor) -> Tensor:
         density = as_density(field)
@@ -233,9 +233,9 @@ Term = tuple[
 def _combine(
     like: Any, rows: Rows, source: Source, terms: Sequence[Term], split: Split | None, folds: int
 ) -> Functional:
-    """Mean of a sum of log densities of some columns each, with signs.
+    """Mean of a signed sum of log densities, each of some columns.
 
-    Exact fields answer once, methods once or twice: broadcasting takes care of it.
+    Fields answer in one pass, methods in one or two: broadcasting takes care of it.
     """
     total: Tensor | float = 0.0
     for sign, columns, own in terms:
@@ -249,7 +249,7 @@ def _combine(
 
 
 def _beside(weights: Any, *parts: Any) -> tuple[Rows, list[list[int]]]:
-    """Parts whose rows belong together as one sample, and the columns of each."""
+    """Parts whose rows belong together, joined into one sample, and the columns of each."""
     names = ("first sample", "second sample", "what is given")
     checked = [check_points(part, name, min_rows=2) for part, name in zip(parts, names, strict=False)]
     joined, columns = checked[0], [list(range(checked[0].shape[-1]))]

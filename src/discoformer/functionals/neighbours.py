@@ -1,14 +1,14 @@
 """Entropy and divergence from distances to nearest neighbours: no density, no score, no bandwidth.
 
-The ball about x_i that reaches to its k-th neighbour holds about k/n of the mass, so its volume tells the
+The ball around x_i that reaches its k-th neighbour holds about k/n of the mass, so its volume gives the
 density there (Kozachenko and Leonenko 1987; Wang, Kulkarni and Verdu 2009):
 
     H(f)    = log n' + log V_d + d mean_i log r_k(i),             log n' = psi(n) - psi(k)
     KL(f|g) = d mean_i log(q_k(i) / r_k(i)) + log(m / (n - 1))
 
-with r_k(i) the distance from x_i to its k-th neighbour in its own sample, q_k(i) in the other, V_d the
-volume of the unit ball and psi the digamma function.  Distances are Euclidean: bring columns to the same
-scale first.
+with r_k(i) the distance from x_i to its k-th neighbour in its own sample, q_k(i) that in the other sample,
+V_d the volume of the unit ball and psi the digamma function.  Distances are Euclidean: bring columns to the
+same scale first.
 """
 
 from __future__ import annotations

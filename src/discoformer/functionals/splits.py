@@ -1,26 +1,26 @@
 """What a density or a score says at its own sample, and how to correct its optimism there.
 
-**In-sample bias.** At the points it was fitted to, a method is too sure.  At points it has not seen, it is
-not sure enough.  ``split`` chooses:
+**In-sample bias.** At the points it was fitted to, a method is overconfident.  At points it has not seen, it
+is underconfident.  ``split`` says what to do about it:
 
 ============  ==========================================================================================
-``none``      fit to all points and ask at the same: the plug-in estimate of the paper
+``none``      fit to all points and ask at the same points: the plug-in estimate of the paper
 ``folds``     fit to the other folds, ask at the points held out (cross-fitting); folds are random
               with a fixed seed, so that the answer is the same every time
-``balanced``  the mean of the two: for an estimate by maximum likelihood the optimism of the one and
-              the pessimism of the other are equal to first order and cancel
+``balanced``  the mean of the two: with maximum likelihood, the optimism of the one and the pessimism
+              of the other are equal to first order, and cancel
 ``loo``       the fit without each point, in closed form: log densities of mixtures and kernel estimates
 ============  ==========================================================================================
 
-By default no method is fitted again where leaving one out has a closed form.  Where one density is averaged
-at its own sample (`entropy`, `mutual_information`) the value is the mean of ``none`` and ``loo``, whose
-biases cancel as those of ``balanced`` do.  Where two densities are compared at the same points it is ``loo``:
-then neither has seen them, and their errors cancel where f and g are alike.  Other methods, and all
-functionals of the score, take ``balanced`` and ``folds`` instead.  `discoformer reproduce entropy_fisher`
-measures ``balanced`` next to the plug-in estimate of the paper.
+By default nothing is fitted again where leaving one out has a closed form.  Where a density is averaged at
+its own sample (`entropy`, `mutual_information`), the value is the mean of ``none`` and ``loo``, whose biases
+cancel as those of ``balanced`` do.  Where two densities are compared at the same points, it is ``loo``: then
+neither has seen them, and their errors cancel where f and g are alike.  Other methods, and all functionals of
+the score, take ``balanced`` in the first case and ``folds`` in the second.
+`discoformer reproduce entropy_fisher` measures ``balanced`` next to the plug-in estimate of the paper.
 
-**Weights.** A sample with weights is fitted with them, and means over it are weighted: of the draws of
-importance sampling or of a nested sampler, the answers are those of the law that the weights aim at.
+**Weights.** A sample with weights is fitted with them, and means over it are weighted.  For draws of
+importance sampling or of a nested sampler, the answers are those of the distribution that the weights aim at.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ __all__ = [
 ]
 
 Split = Literal["none", "folds", "balanced", "loo"]
-"""How a functional corrects for asking a fit at points that it has seen."""
+"""How a functional corrects for evaluating a fit at points that it has seen."""
 
 Source = Method | Field
 Ask = Callable[[Field, Tensor], Tensor]
-_ERRORS = 2.0  # standard errors below zero from which an estimate is called impossible
-_CHUNK = 1024  # points at a time where a graph is held for the divergence of the score
+_ERRORS = 2.0  # an estimate this many standard errors below zero is called impossible
+_CHUNK = 1024  # points at a time where autograd keeps a graph for the divergence of the score
 
 
 class ImpossibleWarning(UserWarning):
@@ -79,14 +79,14 @@ class Functional(NamedTuple):
 
     @classmethod
     def like(cls, sample: Any, value: Tensor, variance: Tensor) -> Functional:
-        """Value (...) with the root of its variance (...), as the kind of numbers that ``sample`` is."""
+        """Value (...) and the root of its variance (...), as tensors if ``sample`` is one, else numbers."""
         numbers = (value, variance.sqrt())
         if isinstance(sample, Tensor):
             return cls(*numbers)
         return cls(*(n.item() if n.ndim == 0 else n.detach().cpu().numpy() for n in numbers))
 
     def checked(self, what: str) -> Functional:
-        """Itself; warns of a value that cannot be below zero, and is by more than two standard errors."""
+        """Itself, with a warning if it is more than two standard errors below zero, where it cannot be."""
         value, error = (torch.as_tensor(part).detach() for part in self)
         wrong = value < -_ERRORS * error
         if bool(wrong.any()):
@@ -109,7 +109,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def check(cls, sample: Any, weights: Any = None, name: str = "sample") -> Rows:
-        """What a user gives."""
+        """Rows from what a user gives, checked."""
         points = check_points(sample, name, min_rows=2)
         return cls(points, check_weights(weights, points))
 
@@ -129,7 +129,7 @@ class Rows(NamedTuple):
         return Rows(self.points[..., list(columns)], self.weights)
 
     def mean(self, terms: Tensor) -> Tensor:
-        """Mean (...) of what every row has (..., n)."""
+        """Mean (...) of one term per row (..., n)."""
         return terms.mean(-1) if self.weights is None else (self.weights.to(terms) * terms).sum(-1)
 
     def variance_of_mean(self, terms: Tensor) -> Tensor:
@@ -151,8 +151,8 @@ def at_own_sample(
 ) -> Tensor:
     """What ``source`` answers at its own sample, (passes, ..., n) or (passes, ..., n, d).
 
-    One pass, or two for ``balanced``: seen points and points held out.  Without a ``split`` it is the usual
-    one, and points are held out one by one where that has a closed form.
+    One pass, or two for ``balanced``: with the points seen, and with them held out.  Without a ``split`` it
+    is ``usual``, and points are held out one by one where that has a closed form.
     """
     if split is not None and split not in get_args(Split):
         raise DataError(f"split={split!r} is unknown: use {either(Split)}")
@@ -236,7 +236,7 @@ def score_and_divergence(field: Field, points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def shuffled(points: Tensor) -> Tensor:
-    """Numbers of the rows in random order, because data may be sorted or periodic; always the same one."""
+    """Row numbers in a random order that is always the same; the data may be sorted or periodic."""
     order = torch.randperm(points.shape[-2], generator=torch.Generator().manual_seed(0))
     return order.to(points.device)
 

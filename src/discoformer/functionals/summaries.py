@@ -1,7 +1,8 @@
 """A density in a few numbers: mean, covariance, mode, regions of highest density, probabilities.
 
-What has no closed form in every density (margins may be bent, columns bounded) is read off draws with a fixed
-seed: N of them leave a standard error of std / sqrt(N) in a mean and sqrt(p (1 - p) / N) in a probability.
+What has no closed form in every density (columns may be bounded or transformed) is read off N draws with a
+fixed seed.  That leaves a standard error of std / sqrt(N) in a mean, and of sqrt(p (1 - p) / N) in a
+probability.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from discoformer.functionals.splits import Functional
 __all__ = ["Interval", "Region", "draw", "highest_density_region", "mode", "probability"]
 
 _DRAWS = 16384
-_STARTS = 8  # of the search for the mode
-_GRID = 512  # points at which a density of one column is compared with a level
+_STARTS = 8  # starting points of the search for the mode
+_GRID = 512  # evenly spaced points at which a density of one column is compared with a level
 
 
 Interval = tuple[float, float]
@@ -34,9 +35,9 @@ class Region(NamedTuple):
 
     Attributes
     ----------
-    share : of the mass
-    log_density : the level; the region is where the log density is not below it
-    intervals : pairs of ends, for one column; empty otherwise
+    share : share of the mass
+    log_density : the level; the region is where the log density is at least this
+    intervals : pairs of ends for a density of one column; empty otherwise
     """
 
     share: float
@@ -52,13 +53,13 @@ def draw(density: Density, count: int = _DRAWS, seed: int = 0) -> Tensor:
 
 @torch.no_grad()
 def mode(density: Density) -> NDArray[np.float64]:
-    """The point (d,) of highest density, found along the score from the densest of some draws.
+    """The point (d,) of highest density, found by climbing along the score from the densest draws.
 
     >>> from discoformer.baselines.kde import KDE
     >>> mode(KDE(1.0).fit([[0.0], [0.1], [0.2], [9.0]])).round(1).tolist()
     [0.1]
     """
-    from scipy.optimize import minimize  # scikit-learn brings scipy; loading it costs, so only here
+    from scipy.optimize import minimize  # slow to load, so only here; scikit-learn brings scipy
 
     draws = draw(density, 4096)
     inner, kept = on_support(density)
@@ -75,16 +76,16 @@ def mode(density: Density) -> NDArray[np.float64]:
     if len(kept) == density.dim:
         return np.asarray(best)
     nearest = (points.numpy() / scale - best / scale).__pow__(2).sum(-1).argmin()
-    full = draws[nearest].numpy().copy()  # columns that follow from the others, as they do nearby
+    full = draws[nearest].numpy().copy()  # dependent columns as in the nearest draw
     full[kept] = best
     return np.asarray(full)
 
 
 @torch.no_grad()
 def highest_density_region(density: Density, share: float, *, among: Tensor | None = None) -> Region:
-    """The smallest region that holds a share of the mass, its level from draws.
+    """The smallest region that holds a share of the mass; its level is estimated from draws.
 
-    ``among`` (m, d) are draws to take instead of new ones: of a part of the mass, without atoms.
+    ``among`` (m, d) are draws to use instead of new ones, such as those beside the atoms.
 
     >>> from discoformer.baselines.kde import KDE
     >>> region = highest_density_region(KDE(1.0).fit([[-9.0], [9.0]]), 0.5)
@@ -99,9 +100,9 @@ def highest_density_region(density: Density, share: float, *, among: Tensor | No
 
 
 def _intervals(density: Density, points: Tensor, level: float) -> list[Interval]:
-    """Where the density of one column is above a level: pairs of ends, by bisection between grid points.
+    """Where the density of one column is at least a level: pairs of ends, by bisection between grid points.
 
-    The grid is some of the draws and even steps from the least to the largest of them.
+    The grid is made of some draws, and of even steps from the smallest draw to the largest.
     """
     ordered = points.flatten().sort().values
     even = torch.linspace(float(ordered[0]), float(ordered[-1]), _GRID, dtype=ordered.dtype)
@@ -124,9 +125,9 @@ Box = Mapping[int, tuple[float | None, float | None]]
 
 @torch.no_grad()
 def probability(density: Density, region: Box | Callable[[NDArray[np.float64]], Any]) -> Functional:
-    """Mass of a region: low and high by column, or a function that tells which rows (m, d) are in it.
+    """Mass of a region: ends by column, or a function that says which rows (m, d) are inside.
 
-    In closed form for one column between two ends, from draws otherwise.
+    In closed form for one column between two ends, else from draws.
 
     >>> from discoformer.baselines.kde import KDE
     >>> probability(KDE(1.0).fit([[-9.0], [9.0]]), {0: (0.0, None)})
@@ -149,7 +150,7 @@ def probability(density: Density, region: Box | Callable[[NDArray[np.float64]], 
 
 
 def _cdf(margin: Density, end: float | None, without: int) -> float:
-    """Mass below an end; an open one has none or all below it."""
+    """Mass below an end; ``without`` is the answer if there is no end."""
     if end is None or np.isinf(end):
         return float(without)
     return float(margin.cdf(torch.tensor([[end]], dtype=torch.float64)))

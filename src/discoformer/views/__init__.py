@@ -1,4 +1,4 @@
-"""Pictures and pages: what people look at.  matplotlib is imported when something is drawn."""
+"""Pictures and pages for people to look at.  matplotlib is imported only when something is drawn."""
 
 from discoformer.views.attention import plot_attention
 from discoformer.views.plots import plot, plot_corner, plot_density, plot_outliers

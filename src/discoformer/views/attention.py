@@ -36,14 +36,14 @@ def plot_attention(
 ) -> NDArray[np.object_]:
     """Draw what every head of a layer attends to from one row of the sample.
 
-    Points are coloured by their share in what the head takes in, the largest is one; a cross marks the row.
-    One column: shares above the sample.  More: the first two columns.
+    Points are coloured by their attention weight, relative to the largest; a cross marks the row.  With one
+    column, the weights are drawn above the sample; with more, the first two columns are drawn.
 
     Parameters
     ----------
     network : network with the attention core, such as ``load_model("attention-d2")``
     context : (n, d), the sample
-    row : number of the row that looks
+    row : number of the row that attends
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
     layer : number of the layer; negative ones count from the last

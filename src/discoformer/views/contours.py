@@ -27,7 +27,7 @@ def fill_contours(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Fill contours that hold given shares of the sample; returns their levels."""
+    """Fill the contours that hold given shares of the sample, and return their levels."""
     log_density = field.log_density(mesh(x, y)).reshape(len(y), len(x))
     levels, masses = contour_levels(at_sample)
     highest = max(log_density.max(), levels[-1]) + 1

@@ -49,7 +49,7 @@ def draw_corner(
                     shown[order, j], shown[order, i], c=whole[order], s=8, cmap="viridis", vmin=low
                 )
                 axes.set_ylim(grids[i][0], grids[i][-1])
-            axes.locator_params(axis="x", nbins=4, prune="both")  # neighbours' labels do not meet
+            axes.locator_params(axis="x", nbins=4, prune="both")  # labels of neighbours do not touch
             if i == count - 1:
                 axes.set_xlabel(names[j])
             if j == 0 and i > 0:
@@ -58,7 +58,7 @@ def draw_corner(
                 axes.tick_params(labelleft=False)
     figure = figure_of(grid[0, 0])
     figure.align_labels(grid.ravel().tolist())
-    if pairs:  # the corner has room for it
+    if pairs:  # the empty corner has room for the bar
         explain_contours(figure, cax=grid[0, -1].inset_axes((0.3, 0.0, 0.08, 1.0)))
     if points is not None:
         bar = figure.colorbar(points, ax=grid, shrink=0.6, pad=0.02, extend="min")

@@ -40,7 +40,7 @@ def draw_line(
     panels: Panels,
     band: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> Axes:
-    """Density of one column, with the sample as a rug and, if it is known, how sure it is."""
+    """Density of one column, with the sample as a rug and, given ``band``, a 90 % error band."""
     axes = panels.one((6.4, 4.0))
     grid = column_grid(sample[:, 0], 400)
     density = np.exp(field.log_density(grid[:, None]))
@@ -81,7 +81,7 @@ def _draw_arrows(
     """The score where the density is above the lowest contour.
 
     Columns differ in units, so the arrows show the gradient per width and height of the picture, which is
-    perpendicular to the contours.  Lengths grow like the square root, so that short arrows stay visible.
+    perpendicular to the contours.  Lengths grow like its square root, so that short arrows stay visible.
     """
     points = mesh(x, y)
     log_density, score = field.estimate(points)

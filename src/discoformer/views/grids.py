@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = ["column_grid", "mesh", "note_hidden"]
 
-_REACH = 5  # how far a picture goes beyond the middle 80% of a column, in units of their width
+_REACH = 5  # how far outliers must be from the middle 80% of a column to be cut off, in widths of it
 
 
 def column_grid(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Evenly spaced from a little below the smallest value to a little above the largest.
 
-    Outliers would hide everything else.  So the grid ends before them, if they are a single value on that
-    side or at most one in a hundred.
+    Outliers would squeeze everything else.  So the grid stops short of them, if they are a single value on
+    that side or at most one in a hundred.
     """
     ordered = np.sort(values)
     low, high = np.quantile(values, [0.1, 0.9])

@@ -22,9 +22,9 @@ _UNUSUAL = 10  # rows marked as such
 def draw_outliers(
     field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
 ) -> NDArray[np.object_]:
-    """The log density of all rows, and of the most unusual ones the values, with reasons if there are any."""
+    """The log density of all rows, and the values of the most unusual ones, with reasons if there are any."""
     log_density = field.log_density(sample)
-    if isinstance(field, Density):  # no row vouches for itself
+    if isinstance(field, Density):  # no row counts for itself
         log_density = left_out_with_copies(field, torch.from_numpy(sample)).numpy()
     rows = np.argsort(log_density, kind="stable")[: min(_UNUSUAL, len(sample))]
     count = min(len(names), 2 * MAX_COLUMNS)
@@ -39,7 +39,7 @@ def draw_outliers(
     above.set(
         xlabel="log density", ylabel="rows", title=f"the {len(rows)} lowest of {len(sample)} are marked"
     )
-    above.locator_params(axis="y", integer=True)  # rows
+    above.locator_params(axis="y", integer=True)  # it counts rows
 
     texts = [[f"{value:.4g}" for value in sample[row, :count]] for row in rows]
     if isinstance(field, Density):
@@ -64,7 +64,7 @@ def draw_outliers(
             ink = INK if light[r, c] > 0.5 else "white"
             below.text(c, r, text, ha="center", va="center", color=ink, fontsize=7, linespacing=0.95)
     below.set_xticks(range(count), list(names[:count]))
-    if count * max(map(len, names[:count])) > 50:  # side by side they would meet
+    if count * max(map(len, names[:count])) > 50:  # they would overlap
         below.set_xticks(range(count), list(names[:count]), rotation=30, ha="right", rotation_mode="anchor")
     below.set_yticks(range(len(rows)), [f"row {row}" for row in rows])
     below.tick_params(length=0)

@@ -21,7 +21,7 @@ class Panels:
 
     Parameters
     ----------
-    ax : where to draw; a picture of several panels fills the place of ``ax``.  None: a new figure
+    ax : where to draw, None for a new figure; a picture of several panels fills the place of ``ax``
     shown : whether a new figure belongs to pyplot, so that notebooks and `plt.show` see it.  A picture that
         only goes to a file touches neither windows nor global state
 
@@ -79,7 +79,7 @@ class Panels:
 
 
 def figure_of(axes: Axes) -> Figure:
-    """The whole figure that some axes are on, also if they are on a part of it.
+    """The whole figure that some axes are on, even if they are on a subfigure.
 
     >>> panel = Panels(None, shown=False).one((4, 3))
     >>> figure_of(panel) is panel.figure

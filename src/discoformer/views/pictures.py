@@ -1,4 +1,4 @@
-"""Picture files: which names are good, and how they are written."""
+"""Picture files: which names are valid, and how they are written."""
 
 from __future__ import annotations
 

@@ -52,15 +52,15 @@ def plot(
 
     Parameters
     ----------
-    field : field over d columns; columns left out of the fit are left out of the picture, and so are labels
-        but for the outliers
-    context : (n, d), the sample; rows with gaps are not drawn, but for the outliers
+    field : field over d columns; columns left out of the fit are left out of the picture, and so are
+        categories, except in the outlier view
+    context : (n, d), the sample; rows with gaps are not drawn, except in the outlier view
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
     view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
     ax : where to draw.  Pictures of several panels fill its place in the figure
-    band : standard deviations of the log density at points (m, d), drawn as a band of 90 % around the density
-        of one column; as from ``lambda x: est.estimate(x, std=True).log_density_std``
+    band : function that gives standard deviations of the log density at points (m, d), drawn as a 90 % band
+        around the density of one column; such as ``lambda x: est.estimate(x, std=True).log_density_std``
 
     Returns
     -------
@@ -102,7 +102,7 @@ def plot(
 def _numbers(
     field: PointDensity, kept: list[int], sample: NDArray[np.float64]
 ) -> tuple[PointDensity, list[int], NDArray[np.float64]]:
-    """The density of the columns that are numbers, and the rows that have all of them."""
+    """The density of the columns of numbers, these columns, and the rows without gaps in them."""
     numbers = [place for place, kind in enumerate(kinds_of(field)) if kind.kind != "category"]
     if not numbers:
         raise DataError("no column of numbers to draw: `discoformer report` shows labels as well")
@@ -171,9 +171,9 @@ def plot_outliers(
     """Draw which rows are unusual, and in which columns; parameters as for `plot`.
 
     Top: the log density of all rows, each by the fit without it, with the ten lowest marked.  Bottom: the
-    values of these ten rows, below them what was expected given the row's other values, coloured by surprise
-    (`discoformer.detection.reasons`).  A field that has no conditional laws colours the distance from the
-    median instead.
+    values of these ten rows, each above what was expected given the row's other values, coloured by surprise
+    (`discoformer.detection.reasons`).  For a field without conditional distributions, the colour is the
+    distance from the median.
 
     Examples
     --------

@@ -24,23 +24,23 @@ from discoformer.views.page.unusual import surprises
 __all__ = ["CommonScale", "common_scale", "odd_columns", "without_rows"]
 
 _DRAWS = 400
-_REFIT = 8192  # rows of a fit without some, at most
-_MOST = 3  # columns that are named
-_SHARE = 0.1  # of the largest excess, that a column needs to be named too
+_REFIT = 8192  # rows of the fit without the unusual ones, at most
+_MOST = 3  # columns that are named, at most
+_SHARE = 0.1  # share of the largest excess that another column needs to be named too
 
 
 @dataclass(frozen=True)
 class CommonScale:
-    """What makes log densities of rows comparable that have not the same cells.
+    """What makes log densities of rows with different cells comparable.
 
-    The log density of a row without one of its columns lacks a term, and its unit: rows with gaps, or with a
-    value that has a probability of its own, would rank by that.  Every cell with a density gets what such
-    cells usually take away.
+    A missing cell adds no term to the log density, and a value with a probability of its own adds one of
+    another unit.  Ranked by log density, such rows would stand out for that alone.  So the surprise that is
+    usual in its column is added back for every cell that has a density.
 
     Attributes
     ----------
-    usual : (d,), usual surprise of the cells of every column that have a density
-    kinds : of the columns
+    usual : (d,), usual surprise of the cells with a density, in every column
+    kinds : kinds of the columns
     """
 
     usual: NDArray[np.float64]
@@ -55,7 +55,7 @@ class CommonScale:
 def common_scale(
     field: Field, values: NDArray[np.float64], kinds: Sequence[ColumnKind]
 ) -> CommonScale | None:
-    """The common scale of a table (n, d); None if all its rows have the same cells, or nothing is known."""
+    """The common scale of a table (n, d); None if all rows have the same cells, or without a `Density`."""
     dense = _with_density(values, kinds)
     if (dense == dense[:1]).all() or not isinstance(field, Density):
         return None
@@ -71,7 +71,7 @@ def common_scale(
 
 
 def _with_density(values: NDArray[np.float64], kinds: Sequence[ColumnKind]) -> NDArray[np.bool_]:
-    """Cells (n, d) that are there and have a density rather than a probability."""
+    """Whether each cell (n, d) is present and has a density rather than a probability."""
     dense = ~np.isnan(values)
     for j, kind in enumerate(kinds):
         dense[:, j] &= kind.kind != "category"
@@ -94,7 +94,7 @@ def odd_columns(density: Density, rows: NDArray[np.float64], seed: int = 0) -> l
     assert isinstance(part, Density)
     draws = part.sample(_DRAWS, torch.Generator().manual_seed(seed)).cpu().numpy()
     usual = np.median(surprises(part, draws), axis=0)
-    with np.errstate(invalid="ignore"):  # rows without any density: all columns are as odd
+    with np.errstate(invalid="ignore"):  # a row of zero density: all its columns count as equally odd
         excess = np.nan_to_num(surprises(part, rows[:, columns]) - usual)
     found = []
     for row in excess:
@@ -113,6 +113,6 @@ def without_rows(fitted: Fitted, values: NDArray[np.float64], rows: NDArray[np.i
     try:
         with torch.no_grad():
             field = fitted.refit().fit(values[rest])
-    except DataError:  # such as a column that is constant without them
+    except DataError:  # such as a column that is constant without these rows
         return None
     return field if isinstance(field, Density) else None

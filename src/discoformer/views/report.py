@@ -1,6 +1,6 @@
 """One page about a table: what is odd in it, how it is distributed, what depends on what.
 
-The page is a single HTML string with its style, its scripts and the fitted density inside: it answers in the
+The page is a single HTML string with its style, its scripts and the fitted density inside.  It answers in the
 browser, and nothing is fetched when it is opened.
 """
 
@@ -40,10 +40,10 @@ def make_report(
 
     Parameters
     ----------
-    table : the data, with gaps, and columns of every kind if it has a schema and the model takes them
+    table : the data; it may have gaps and, with a schema and a model that takes them, columns of every kind
     model, bounds : as for `discoformer.DiScoFormer`; live pictures need a mixture model, which the default is
     title : of the page
-    advance : of a progress bar with `STEPS` steps: told what is done, and what comes next
+    advance : advances a progress bar of `STEPS` steps, and says what comes next
 
     Examples
     --------

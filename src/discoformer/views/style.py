@@ -1,7 +1,7 @@
-"""What all pictures share: colours, letters, and how much is drawn.
+"""What all pictures share: colours, fonts, and how much is drawn.
 
-Densities are viridis: ordered in lightness, so they survive colour blindness and grey prints.  The other
-colours are those of the report on light paper (`page/css/base.css`).
+Densities use viridis.  It is ordered by lightness, so it survives colour blindness and greyscale prints.  The
+other colours are those of the report in its light theme (`page/css/base.css`).
 
 >>> from matplotlib import pyplot
 >>> with pyplot.style.context(STYLE):  # your own figures in the same look

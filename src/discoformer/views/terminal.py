@@ -1,4 +1,4 @@
-"""Tables on the terminal, by rich where it is installed."""
+"""Tables on the terminal, drawn by rich where it is installed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def json_cell(value: Any) -> Any:
 def _is_gap(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except TypeError:  # the gap of pandas is neither true nor false
+    except TypeError:  # pandas.NA has no truth value
         return True
 
 
@@ -59,7 +59,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
       0        -1.25
      12         -3.5
     """
-    # a name of a column may hold what a terminal takes for a command
+    # the name of a column may contain control characters
     header, *rows = (["".join(filter(str.isprintable, cell)) for cell in row] for row in (header, *rows))
     if sys.stdout.isatty() and find_spec("rich"):
         from rich.console import Console

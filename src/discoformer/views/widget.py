@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explore"]
 
-_DRAWS = 2000  # rows that stand for a sample that was not kept
+_DRAWS = 2000  # rows drawn in place of a sample that was not kept
 
 
 def explore(
@@ -38,9 +38,9 @@ def explore(
 
     Parameters
     ----------
-    field : a density in full, such as the default model gives
-    rows : (n, d), the sample; without one, draws of the density stand for it
-    names, bounds : of the d columns
+    field : a full `Density`, such as the default model gives
+    rows : (n, d), the sample; if None, draws from the density stand in for it
+    names, bounds : names and bounds of the d columns
     schema : what the columns are, if they are not all numbers
 
     Examples
@@ -78,7 +78,7 @@ def _widget_class() -> type[Any]:
         ----------
         data : what `widget_data` wrote
         selected : number of the row that was clicked, or None
-        given : values that sliders hold, by the name of the column
+        given : values that sliders hold, by column name
         """
 
         _esm = bundle("widget.js")

@@ -1,9 +1,9 @@
 """The JavaScript of the page as one module: no build step, no network, no loader.
 
 The files in `js/` are ordinary ES modules that import each other by name.  A page that is one file cannot
-import, so `bundle` writes them one after another, each after what it imports, and takes the import and export
-words away.  All names then share one scope: no two files may declare the same name at their top level, which
-a test holds them to.
+import, so `bundle` writes them one after another, each after what it imports, without import lines and
+export keywords.  All names then share one scope, so no two files may declare the same name at their top
+level; a test checks this.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _EXPORT = re.compile(r"^export (?!default\b)", re.MULTILINE)
 
 @cache
 def bundle(*entries: str, beside: Path | None = None) -> str:
-    """One module of some files of `js/` and all they import; an ``export default`` stays.
+    """One module from some files of `js/` and everything they import; an ``export default`` stays.
 
-    Files are looked for in the folder ``beside`` first: other pages stand on the same scripts.
+    Files are looked for in the folder ``beside`` first, so that other pages can build on the same scripts.
 
     >>> "import" in bundle("special.js"), bundle("density.js").count("function lgamma(")
     (False, 1)
@@ -33,7 +33,7 @@ def bundle(*entries: str, beside: Path | None = None) -> str:
     def add(name: str) -> None:
         if name in done:
             return
-        done[name] = ""  # files may import each other in a ring: functions find their names when called
+        done[name] = ""  # imports may be circular: functions look up names only when called
         own = beside is not None and (beside / name).exists()
         text = (beside / name).read_text(encoding="utf-8") if own and beside else read_asset(f"js/{name}")
         for needed in _IMPORT.findall(text):

@@ -1,9 +1,9 @@
-"""Calibration: of the rows a fit has not seen, as many as it says should lie in the regions it names.
+"""Calibration: whether the regions that a fit names hold as many new rows as it says.
 
-The level of a row is the share of the fitted density that is denser than it.  If the fit is right, levels of
-new rows are uniform: the region that should hold 80 % of them does.  The same of every column alone, by its
-distribution function.  Where values repeat, a row is anywhere among its equals.  All is asked of fits that
-have not seen the rows (see `folds`).
+The level of a row is the share of the fitted mass where the density is higher.  If the fit is right, levels
+of new rows are uniform: the region that should hold 80 % of them does.  The same goes for every column alone,
+by its distribution function.  Where values repeat, a row gets a random place among its equals.  All answers
+come from fits that have not seen the rows (see `folds`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from discoformer.views.page.folds import Folds
 
 __all__ = ["Calibration", "calibrate"]
 
-_PLACES = 101  # of the curves
-_DRAWS = 2000  # of every fold, for its levels
-_FEWEST = 50  # rows without gaps
-_CHANCE = 1.36  # times 1 / sqrt(n): Kolmogorov's band, which holds 95 % of curves that are right
+_PLACES = 101  # points on every curve
+_DRAWS = 2000  # draws from the fit of every fold, for its levels
+_FEWEST = 50  # complete rows needed where some rows have gaps
+_CHANCE = 1.36  # times 1 / sqrt(n): Kolmogorov's band, which holds 95 % of the curves if the fit is right
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Calibration:
 
     Attributes
     ----------
-    rows : how many were asked; those with gaps have no level
+    rows : number of rows with a level; rows with gaps have none
     shares : (k,), evenly spaced from 0 to 1
-    inside : (k,), share of the rows in the region that should hold so many
-    margins : (d, k), share of the values of a column below its quantile; categories have none
+    inside : (k,), share of the rows in the region that should hold each of these shares
+    margins : one curve (k,) per column, the share of its values below its quantiles; categories have none
     band : how far a curve may be off by chance
     """
 
@@ -60,9 +60,9 @@ class Calibration:
 
 
 def calibrate(folds: Folds, rows: NDArray[np.float64]) -> Calibration | None:
-    """Levels of the rows (n, d) that were cut into folds; None if the fits cannot be drawn from.
+    """Calibration on the rows (n, d) that were cut into folds.
 
-    None, too, if hardly a row is complete.
+    None if the fits cannot be drawn from, or if too few rows are complete.
 
     >>> from discoformer import KDE
     >>> from discoformer.views.page.folds import hold_out
@@ -88,9 +88,9 @@ def calibrate(folds: Folds, rows: NDArray[np.float64]) -> Calibration | None:
 
 @torch.no_grad()
 def _positions(field: PointDensity, given: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Levels of points (n, d), and their places in every column: (n, 1 + d), NaN where there is none.
+    """Levels of points (n, d), and their positions in every column: (n, 1 + d), NaN where there is none.
 
-    ``given`` (n, d + 1 + d) has uniform numbers beside the points, for the places of those that are equal.
+    ``given`` (n, d + 1 + d) holds the points, and uniform numbers that place equal values at random.
     """
     assert isinstance(field, Density)
     points, chance = given[:, : field.dim], given[:, field.dim :]
@@ -109,7 +109,7 @@ def _positions(field: PointDensity, given: NDArray[np.float64]) -> NDArray[np.fl
 def _place(
     alone: Density, x: NDArray[np.float64], kind: ColumnKind, chance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The distribution function of one column at its values (n,); anywhere in its rise where it jumps."""
+    """The distribution function of one column at its values (n,); where it jumps, a random height."""
     upto = alone.cdf(torch.tensor(x[:, None])).numpy()
     if not kind.step and not kind.atoms:
         return np.asarray(upto)
@@ -118,6 +118,6 @@ def _place(
 
 
 def _curve(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the values, but for NaN, at or below each of the shares."""
+    """Share of the values, NaN excepted, at or below each of the shares."""
     values = values[~np.isnan(values)]
     return np.searchsorted(np.sort(values), shares, side="right") / len(values)

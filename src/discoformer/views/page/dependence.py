@@ -2,8 +2,8 @@
 
     MI(i, j) = E [log f(x_i, x_j) - log f(x_i) - log f(x_j)],  x drawn from f
 
-in closed-form margins, so the only error is that of the draws.  In words it is told by the correlation that
-two normal columns with the same information would have, r = sqrt(1 - exp(-2 MI)).
+with margins in closed form, so the only error is that of the draws.  In words it is given as the correlation
+that two normal columns with the same information would have, r = sqrt(1 - exp(-2 MI)).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from discoformer.core.fields import Density
 __all__ = ["Pair", "pair_information"]
 
 _DRAWS = 2000
-_PAIRS = 300  # of more, those whose ranks are the most correlated
+_PAIRS = 300  # if there are more, those with the largest rank correlation
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two columns, what one tells about the other in nats, and the error of that from the draws."""
+    """Two columns, their mutual information in nats, and its error from the draws."""
 
     first: int
     second: int
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def correlation(self) -> float:
-        """Of two normal columns with the same information: 0 for none, 1 if one determines the other.
+        """That of two normal columns with the same information: 0 for none, 1 if one determines the other.
 
         >>> round(Pair(0, 1, 0.51, 0.01).correlation, 2)
         0.8
@@ -48,8 +48,8 @@ def pair_information(field: Density, seed: int = 0) -> list[Pair]:
 
     Parameters
     ----------
-    field : a fitted density; of many columns only the 300 pairs with the largest rank correlation
-    seed : of the draws
+    field : a fitted density; with many columns, only the 300 pairs with the largest rank correlation
+    seed : seed of the draws
 
     Examples
     --------
@@ -62,7 +62,7 @@ def pair_information(field: Density, seed: int = 0) -> list[Pair]:
     """
     columns = field.support
     draws = field.sample(_DRAWS, torch.Generator().manual_seed(seed))
-    draws = draws[draws.isfinite().all(-1)]  # tails may be so heavy that a draw is beyond all numbers
+    draws = draws[draws.isfinite().all(-1)]  # tails may be so heavy that a draw overflows
     alone = {j: field.marginal([j]).log_density(draws[:, [j]]) for j in columns}
     pairs = []
     for i, j in _chosen(draws, columns):

@@ -1,8 +1,8 @@
-"""Fits that have not seen the rows they are asked about, for everything on the page that must not flatter.
+"""Fits that have not seen the rows they are asked about, so that nothing on the page flatters the model.
 
-A mixture may give a single wild row a component of its own, and then finds it likely.  Asked of a fit without
-it, the same row is what it is.  The fits are those of a k-fold cross-validation, of a sample of the rows if
-there are many: the same that the comparison with other methods needs, so nothing is fitted twice.
+A mixture may give a single extreme row a component of its own, and then find it likely.  A fit without that
+row shows it for what it is.  The fits come from a k-fold cross-validation, on a sample of the rows if there
+are many.  The comparison with other methods needs the same fits, so nothing is fitted twice.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from discoformer.core.progress import Advance, silent
 __all__ = ["FEWEST", "FOLDS", "MOST", "Folds", "hold_out"]
 
 FOLDS = 5
-FEWEST = 4  # with fewer rows, a fit without one fold would have less than three
-MOST = 4000  # rows that are cut into folds; the others are asked of the first fit
+FEWEST = 4  # with fewer rows, a fit without one fold would have fewer than three
+MOST = 4000  # rows that are cut into folds; the first fit answers for the others
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Fits without a part of the rows each.
+    """Fits that each leave out a part of the rows.
 
     Attributes
     ----------
     fields : one per fold
-    fold : (n,), which of them has not seen a row
+    fold : (n,), for every row the number of a fit that has not seen it
     sample : numbers of the rows that were cut into folds, in increasing order; all if there are few
     """
 
@@ -44,7 +44,7 @@ class Folds:
         verb: Callable[[PointDensity, NDArray[np.float64]], NDArray[np.float64]],
         rows: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """What the fits answer at the rows (n, d) they have not seen: (n, ...)."""
+        """The answers (n, ...) at the rows (n, d), each by a fit that has not seen the row."""
         parts = {k: self.fold == k for k in range(len(self.fields)) if (self.fold == k).any()}
         answers = {k: verb(self.fields[k], rows[mask]) for k, mask in parts.items()}
         first = next(iter(answers.values()))
@@ -62,7 +62,7 @@ def hold_out(
     seed: int = 0,
     advance: Advance = silent,
 ) -> Folds:
-    """Fit a method to the rows (n, d) but for a fold, for every fold in turn.
+    """Fit a method to all rows (n, d) but one fold, for every fold in turn.
 
     The split is that of `discoformer.evaluation.held_out.held_out_log_likelihood` on the same rows.
 

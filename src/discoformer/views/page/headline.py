@@ -1,7 +1,7 @@
 """The first screen: what is worth knowing about a table, in words.
 
-A sentence is a list of pieces: text, numbers, and names of columns.  The template writes numbers so that the
-page can put them in the reader's own format, and escapes everything else.
+A sentence is a list of pieces: text, numbers, dates, and names of columns.  The template writes numbers so
+that the page can put them in the reader's own format, and escapes everything else.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = [
     *("about", "calibrated", "cell", "headline", "suggested"),
 ]
 
-_LISTED = 5  # rows that are told one by one
-_NAMED = 6  # columns named in a list, before it says how many more
-_REGIONS = (0.5, 0.8, 0.95)  # whose calibration is told
-_STRONG, _SOME, _WEAK = 0.6, 0.3, 0.2  # correlations that are told as such
+_LISTED = 5  # rows listed one by one
+_NAMED = 6  # columns named in a list before it says how many more there are
+_REGIONS = (0.5, 0.8, 0.95)  # regions whose calibration is stated
+_STRONG, _SOME, _WEAK = 0.6, 0.3, 0.2  # correlations at which the wording changes
 
 
-_KINDS: dict[Kind, str] = {  # how kinds are told, in the order of the list
+_KINDS: dict[Kind, str] = {  # words for the kinds, in the order they are listed
     "continuous": "continuous",
     "positive": "of positive amounts",
     "bounded": "within bounds",
@@ -45,7 +45,7 @@ _KINDS: dict[Kind, str] = {  # how kinds are told, in the order of the list
 
 
 class Name(str):
-    """A name of a column in a sentence."""
+    """The name of a column in a sentence."""
 
 
 class Moment(str):
@@ -58,7 +58,7 @@ Words = list[Piece]
 
 @dataclass(frozen=True)
 class Point:
-    """One thing to know: a short statement, what is behind it, and perhaps rows, each with a sentence."""
+    """One thing to know: a short statement, its details, and perhaps rows, each with a sentence."""
 
     topic: str
     lead: Words
@@ -97,7 +97,7 @@ def _errors(summary: TableSummary) -> Point:
 
 
 def _lone(summary: TableSummary, known: set[int]) -> list[tuple[int, Words]]:
-    """Rows that are negative where hardly another is."""
+    """Rows with a negative value in a column where hardly any other is negative."""
     rows: list[tuple[int, Words]] = []
     for column in summary.columns:
         alone = "in no other row" if len(column.kind.lone) == 1 else "in hardly another row"
@@ -121,7 +121,7 @@ def _told(row: UnusualRow, columns: Sequence[ColumnStatistics]) -> Words:
 
 
 def suggested(columns: Sequence[ColumnStatistics], row: UnusualRow) -> tuple[Words, Words]:
-    """What the others suggest for the odd column, for two cells: from, to; a label and its probability."""
+    """What the other columns suggest for the odd one, as two cells: from and to, or a label and its share."""
     if row.column is None or row.expected is None:
         return [], []
     column, expected = columns[row.column], row.expected
@@ -131,7 +131,7 @@ def suggested(columns: Sequence[ColumnStatistics], row: UnusualRow) -> tuple[Wor
 
 
 def cell(column: ColumnStatistics, value: float, *, rough: bool = False) -> Piece:
-    """A value of a column, to be read: a number, a date or a label; ``rough`` for one that is an estimate."""
+    """A value of a column for people to read: a number, a date or a label; ``rough`` rounds an estimate."""
     if math.isnan(value):
         return ""
     if column.kind.labels:
@@ -210,7 +210,7 @@ def _strength(pair: Pair) -> str:
 
 
 def _verdict(comparison: Comparison) -> Point:
-    """By the mean log-likelihood; where a few wild rows decide it, by the share of rows that are likelier."""
+    """By the mean log-likelihood or, where a few extreme rows blur it, by the share of rows more likely."""
     if len(comparison.results) < 2:
         return Point("model", ["There is nothing to compare the model with."], [])
     best, _, _ = comparison.results[0]
@@ -232,7 +232,7 @@ def _verdict(comparison: Comparison) -> Point:
 
 
 def calibrated(found: Calibration) -> Words:
-    """Whether regions hold what they should, in a sentence or two."""
+    """Whether regions hold as many rows as they should, in two sentences."""
     words: Words = ["Regions that should hold "]
     for k, share in enumerate(_REGIONS):
         words += ["" if k == 0 else " and " if k == len(_REGIONS) - 1 else ", ", f"{share:.0%}"]
@@ -247,7 +247,7 @@ def calibrated(found: Calibration) -> Words:
 
 
 def _percent(share: float) -> str:
-    """A probability, never told as certain.
+    """A probability, never shown as certain or impossible.
 
     >>> _percent(0.42), _percent(0.9999), _percent(0.001)
     ('42%', 'over 99%', 'under 1%')
@@ -258,7 +258,7 @@ def _percent(share: float) -> str:
 
 
 def about(value: float) -> float:
-    """Three digits of a number that is an estimate.
+    """An estimate, rounded to three digits.
 
     >>> about(19301.99), about(0.0), about(-0.012345)
     (19300.0, 0.0, -0.0123)
@@ -267,7 +267,7 @@ def about(value: float) -> float:
 
 
 def _list(names: Sequence[str]) -> Words:
-    """Names with commas, not too many.
+    """The first few names with commas, and how many more there are.
 
     >>> _list(["a", "b", "c"])
     ['a', ', ', 'b', ' and ', 'c']

@@ -1,7 +1,7 @@
 """What a column is, in words: its kind by the schema, and what the values show beyond that.
 
-Everything here is read off the values; no model is asked.  A table read from a file knows its schema;
-of an array, the same rules look at the numbers.
+Everything here is read off the values; no model is involved.  A table read from a file has a schema; for an
+array, the same rules look at the numbers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from discoformer.data.files import FEW_VALUES
 
 __all__ = ["DescribedColumn", "describe_column", "date_text"]
 
-_HEAP = 0.1  # a single value that this share of the rows has is a heap
-_LONE = 0.005  # values on the wrong side of zero are named if they are at most this share
-_TAIL = 10.0  # how far the largest value is, in widths of the middle half, for a tail to be called long
+_HEAP = 0.1  # a single value in at least this share of the rows is a heap
+_LONE = 0.005  # negative values are named if they are at most this share
+_TAIL = 10.0  # a tail is long if its outer quantile is this far from the middle half, in half widths of it
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class DescribedColumn:
 
     Attributes
     ----------
-    schema : its kind, why, and the grid it is on
-    remarks : short sentences without a subject, such as "long tail to the right"
-    few : whether there are so few values that each is to be shown
-    lone : rows with a negative value where all others are not, at most a few
-    gaps : how many values are missing
+    schema : its kind, the reason for it, and its grid
+    remarks : short phrases, such as "long tail to the right"
+    few : whether there are so few distinct values that each is to be shown
+    lone : the few rows with a negative value, where hardly any row has one
+    gaps : number of missing values
     """
 
     schema: ColumnSchema
@@ -46,12 +46,12 @@ class DescribedColumn:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of a category its labels, in the order of their codes; else none."""
+        """Labels of a category, in the order of their codes; empty for other kinds."""
         return tuple(map(str, self.schema.categories)) if self.schema.use == "code" else ()
 
     @property
     def date(self) -> str:
-        """Of a column of dates their resolution, as in numpy; else nothing."""
+        """Resolution of a column of dates, as in numpy; empty for other kinds."""
         return self.schema.resolution if self.schema.unit == DAYS else ""
 
 
@@ -60,8 +60,8 @@ def describe_column(values: NDArray[np.float64], known: ColumnSchema) -> Describ
 
     Parameters
     ----------
-    values : (n,), NaN where one is missing; codes of a category
-    known : what the schema says of it; one without a reason leaves it to the values
+    values : (n,), NaN where one is missing; codes for a category
+    known : the schema of the column; if it gives no reason, the kind is inferred from the values
 
     >>> kind = describe_column(np.arange(60.0) % 3, ColumnSchema("a", "continuous", ""))
     >>> kind.schema.kind, kind.remarks
@@ -101,7 +101,7 @@ def date_text(days: float, resolution: str) -> str:
 
 
 def _share(share: float) -> str:
-    """A share that is not nothing.
+    """A positive share, never rounded to zero.
 
     >>> _share(0.2), _share(0.0004)
     ('20%', 'less than 1%')
@@ -110,7 +110,7 @@ def _share(share: float) -> str:
 
 
 def _stands_out(counts: NDArray[np.int64], top: int) -> bool:
-    """Whether a value occurs at least twice as often as those next to it: the mode of a count does not.
+    """Whether a value occurs more than twice as often as its neighbours; the mode of a count does not.
 
     >>> _stands_out(np.array([4, 5, 3]), 1), _stands_out(np.array([2, 9, 3]), 1)
     (False, True)
@@ -120,7 +120,7 @@ def _stands_out(counts: NDArray[np.int64], top: int) -> bool:
 
 
 def _tail(values: NDArray[np.float64]) -> str:
-    """Whether more than a stray value is far above or below the middle half."""
+    """A remark if more than a stray value lies far above or below the middle half; else empty."""
     first, third = np.quantile(values, [0.25, 0.75])
     low, high = np.quantile(values, [0.005, 0.995])
     width = third - first

@@ -1,12 +1,12 @@
 """A fitted density as numbers that a page can carry, and back.
 
-What travels is what the density is made of, exactly: the mixture's weights, means, scales and degrees of
+The page carries exactly what the density is made of: the mixture's weights, means, scales and degrees of
 freedom, and the transforms it is seen through.  `js/density.js` reads the same numbers and answers in the
 browser.  A new kind of base, transform or column map adds one function here (`functools.singledispatch` by
 its type), one in `_READERS`, and its twin in JavaScript.
 
-Only closed-form mixtures travel.  A kernel estimate is its whole sample, and an attention network has no
-margins and no conditionals: both are refused in a sentence, and a report about them has no live pictures.
+Only closed-form mixtures can be carried.  A kernel estimate is its whole sample, and an attention network has
+no margins and no conditionals.  Both are refused with a message, and a report on them has no live pictures.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Numbers = dict[str, Any]
 
 
 def pack(values: Any) -> Numbers:
-    """An array as JSON: its shape, and its doubles in base64, exact and half as long as their digits.
+    """An array as JSON: its shape, and its doubles in base64, which is exact and half as long as decimals.
 
     >>> pack([1.0, 2.0])
     {'shape': [2], 'f64': 'AAAAAAAA8D8AAAAAAAAAQA=='}
@@ -68,7 +68,7 @@ def density_numbers(field: Field) -> Numbers:
 
     Parameters
     ----------
-    field : a mixture, such a mixture through transforms, or a blend of these
+    field : a mixture, a mixture seen through transforms, or a blend of these
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _(column: Scaling) -> Numbers:
 
 
 def read_density(numbers: Mapping[str, Any]) -> Density:
-    """The density that `density_numbers` was given: what the page has is all there is.
+    """The density that `density_numbers` was given; the numbers on the page are all it takes.
 
     >>> from discoformer import load_model
     >>> x = np.random.default_rng(0).normal(size=(50, 2))
@@ -343,7 +343,7 @@ def _number(value: Tensor) -> float:
 
 
 def _ends(column: ColumnMap) -> Numbers:
-    """Where the column ends; None for no end, which JSON has a word for and infinity has not."""
+    """Where the column ends; None for infinity, which JSON cannot hold."""
     ends = {"low": _number(column.low), "high": _number(column.high)}
     return {name: None if math.isinf(end) else end for name, end in ends.items()}
 

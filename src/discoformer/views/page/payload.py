@@ -1,4 +1,4 @@
-"""What the page's JavaScript is given: the density, the rows it shows, and the ranges to draw them in."""
+"""What the page's JavaScript gets: the density, the rows it shows, and the ranges to draw them in."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from discoformer.views.style import bin_count
 __all__ = ["MAX_ROWS", "explorer_data", "page_data", "widget_data"]
 
 MAX_ROWS = 5000  # rows in the page
-_BARS = 20  # gaps between few values that can be drawn
-_SHOWN = 3  # columns in the corner to begin with
+_BARS = 20  # few values get a bar each if their range is at most this many of their smallest gaps
+_SHOWN = 3  # columns in the corner at first
 _CHECKED = 20  # rows at which the page checks itself against Python when it is opened
 
 
@@ -58,7 +58,7 @@ def page_data(
 
 
 def widget_data(table: Table, field: Density, bounds: Sequence[Bound]) -> dict[str, Any]:
-    """What the live corner needs where there is no report around it: nothing is fitted for it."""
+    """What the live corner needs without a report around it; nothing is fitted for this."""
     columns = describe_columns(table, field.support)
     start = _start(columns, pair_information(field), [])
     return explorer_data(table, field, bounds, columns, levels=density_levels(field), start=start)
@@ -80,9 +80,9 @@ def explorer_data(
     ----------
     table : the data
     field : fitted to it
-    bounds : of its columns
-    columns : what is known of them
-    levels : quantiles of the log density at draws, of `discoformer.views.page.unusual.density_levels`
+    bounds : bounds of its columns
+    columns : statistics of its columns
+    levels : quantiles of the log density at draws, from `discoformer.views.page.unusual.density_levels`
     start : columns to show first
     named : rows that must be among those shown
     """
@@ -111,7 +111,7 @@ def explorer_data(
 
 
 def _shown_rows(count: int, named: Collection[int]) -> NDArray[np.int64]:
-    """All rows, or those that must be there and a random sample of the others."""
+    """All rows or, if there are too many, the named ones and a random sample of the others."""
     if count <= MAX_ROWS:
         return np.arange(count)
     drawn = np.random.default_rng(0).permutation(count).tolist()
@@ -120,7 +120,7 @@ def _shown_rows(count: int, named: Collection[int]) -> NDArray[np.int64]:
 
 
 def _column(column: ColumnStatistics, x: NDArray[np.float64], bound: Bound) -> dict[str, Any]:
-    """A column's range, bounds and histogram; the bars count all rows, shown or not."""
+    """A column's range, bounds and histogram; bars count all rows, shown or not."""
     schema, there = column.kind.schema, x[~np.isnan(x)]
     low, high = _range(column, there, bound)
     rest = there[~np.isin(there, schema.atoms)]
@@ -149,7 +149,7 @@ def _column(column: ColumnStatistics, x: NDArray[np.float64], bound: Bound) -> d
 
 
 def _range(column: ColumnStatistics, there: NDArray[np.float64], bound: Bound) -> tuple[float, float]:
-    """What pictures of a column show: all labels, the whole of a circle, most of other values."""
+    """What pictures of a column show: all labels, the whole circle, or all numbers but far outliers."""
     schema = column.kind.schema
     if column.kind.labels:
         return -0.5, len(column.kind.labels) - 0.5
@@ -163,7 +163,7 @@ def _range(column: ColumnStatistics, there: NDArray[np.float64], bound: Bound) -
 
 
 def _bins(x: NDArray[np.float64], low: float, high: float, kind: DescribedColumn) -> NDArray[np.float64]:
-    """Edges of the bars of a column; around the places of a grid and around few values, never at them.
+    """Edges of the bars of a column; on a grid, or with few values, edges lie between values, never on them.
 
     >>> from discoformer.columns.schema_column import ColumnSchema
     >>> counts = DescribedColumn(ColumnSchema("a", "count", "whole numbers", step=1.0), [])
@@ -188,12 +188,12 @@ def _bins(x: NDArray[np.float64], low: float, high: float, kind: DescribedColumn
 
 
 def _start(columns: Sequence[ColumnStatistics], pairs: Sequence[Pair], odd: Sequence[int]) -> list[int]:
-    """Columns to show first, in order: the pair that depends the most, the column with the oddest value."""
+    """Columns to show first: the most dependent pair, the column with the oddest value, then others."""
     fitted = [j for j, column in enumerate(columns) if column.fitted]
     best = [j for pair in pairs[:1] for j in (pair.first, pair.second)]
     ties = [j for pair in pairs[1:] for j in (pair.first, pair.second)]
     wanted = list(dict.fromkeys([*best, *odd, *ties, *fitted]))
-    count = min(_SHOWN, max(2, len(fitted) - 1), len(fitted))  # one to hold fixed, if there are three
+    count = min(_SHOWN, max(2, len(fitted) - 1), len(fitted))  # of three columns, leave one to hold fixed
     return wanted[:count]
 
 

@@ -1,4 +1,4 @@
-"""The page itself: templates filled in, style and scripts inside."""
+"""The page itself: filled-in templates, with style and scripts inside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLES = ("base.css", "explorer.css", "report.css")
 
 
 def render_page(**values: Any) -> str:
-    """The report as HTML; ``data`` goes into a script tag, everything else through the template, escaped."""
+    """The report as HTML.  ``data`` goes into a script tag; the template escapes everything else."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -54,7 +54,7 @@ def script_json(data: Any) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number to read, four digits of it; whole numbers in full.
+    """A number for people to read: four digits, or a whole number in full.
 
     >>> [number_text(x) for x in (4380000.0, 2014, 19301.99, 0.0123456, 1.5e-7, 2.5e16)]
     ['4,380,000', '2014', '19,302', '0.01235', '1.5e-07', '2.5e+16']
@@ -72,7 +72,7 @@ def number_text(value: float) -> str:
 
 
 def _number(value: float) -> Any:
-    """A number the page may write in the reader's format."""
+    """A number that the page can rewrite in the reader's format."""
     from markupsafe import Markup
 
     return Markup('<data value="{}">{}</data>').format(repr(float(value)), number_text(value))

@@ -41,7 +41,7 @@ PEERS = {
 
 ALONE = "independent columns"
 
-STEPS = FOLDS + len(PEERS) + 3  # of the progress bar
+STEPS = FOLDS + len(PEERS) + 3  # steps of the progress bar
 
 Measured = tuple[float, float]  # a value and its standard error
 
@@ -72,12 +72,12 @@ class Comparison:
 
     Attributes
     ----------
-    folds : of the cross-validation
-    rows : that were held out in turn
-    own : label of the model of the page
-    results : name of the method, log-likelihood per row, and how far that is behind the best
-    wins : by peer, the share of rows that are more likely under the model of the page
-    failures : what the other methods said
+    folds : number of folds of the cross-validation
+    rows : number of rows that were held out in turn
+    own : label of the page's model
+    results : label of each method, log-likelihood per row, and how far that is behind the best
+    wins : by peer, the share of rows that are more likely under the page's model
+    failures : messages of the methods that failed
     """
 
     folds: int
@@ -95,15 +95,15 @@ class TableSummary:
     Attributes
     ----------
     rows : number of rows
-    columns : of the table, in order
+    columns : statistics of its columns, in order
     model : name of the fitted model
-    dimension, effective_dimension : number of columns in the fit, and `effective_dimension` of them, None if
-        there are gaps or categories
+    dimension : number of columns in the fit
+    effective_dimension : `effective_dimension` of these; None unless all are plain numbers without gaps
     unusual : rows that stand out, the most surprising first
-    pairs : of columns, the most dependent first; none if the model has no margins
-    comparison : the model against kernel density, or independent columns, or why there is none
-    calibration : of held-out rows, or None if there is none
-    left_out : columns of the file that are no numbers
+    pairs : pairs of columns, the most dependent first; empty if the model has no margins
+    comparison : the model against kernel density or independent columns, or the reason there is none
+    calibration : on held-out rows, or None if it could not be measured
+    left_out : columns of the file that its schema leaves out
     """
 
     rows: int
@@ -124,8 +124,8 @@ def summarize(table: Table, fitted: Fitted, advance: Advance = silent) -> TableS
     Parameters
     ----------
     table : the data
-    fitted : of `discoformer.api.fitting.fit_sample`, with a density
-    advance : of a progress bar with `STEPS` steps
+    fitted : from `discoformer.api.fitting.fit_sample`, with a density
+    advance : advances a progress bar of `STEPS` steps
 
     Examples
     --------
@@ -180,7 +180,7 @@ def effective_dimension(values: NDArray[np.float64]) -> float:
 
 
 def describe_columns(table: Table, support: Sequence[int]) -> list[ColumnStatistics]:
-    """Every column of a table in numbers; ``support`` are those with a density."""
+    """Statistics of every column of a table; ``support`` lists the columns with a density."""
     known = {str(column.name): column for column in table.schema or ()}
     columns = enumerate(zip(table.names, table.values.T, strict=True))
     return [
@@ -206,7 +206,8 @@ def _whole(values: NDArray[np.float64]) -> bool:
 def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds, advance: Advance) -> Comparison:
     """The model against kernel density, with the same rows, folds and bounds.
 
-    Kernel density knows numbers alone: other tables are compared with columns that do not depend on others.
+    Kernel density takes only plain numbers.  On other tables the peer is the product of the model's own
+    margins, as if the columns were independent.
     """
     rows = part[folds.sample]
     own = f"this page's model ({fitted.resolved.name})"
@@ -240,7 +241,7 @@ def _compare(part: NDArray[np.float64], fitted: Fitted, folds: Folds, advance: A
 
 @torch.no_grad()
 def _by_column(field: PointDensity, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log density (n,) of rows if the columns of a fit did not depend on each other."""
+    """Log density (n,) of rows as if the columns were independent: the product of the fit's margins."""
     density = as_density(field)
     alone = [density.marginal([j]).log_density(rows[:, [j]]) for j in range(rows.shape[1])]
     return np.asarray(np.sum(alone, axis=0))

@@ -2,11 +2,11 @@
 
 The surprise of a cell is -log p(x_j | the other columns) = log f(x without j) - log f(x), in closed form, by
 a fit that has not seen the row (see `folds`).  Its excess over the median of its column does not depend on
-the column's unit: it says how many nats less likely the value is than what the column usually shows.  Under
-a density with exponential tails a cell exceeds e by chance with probability exp(-e), so among n rows of d
-columns one beyond log(n d) + 2 is not chance: such rows look like errors.  Where many rows of a column are
-beyond, the column has a long tail.  A value that carries mass of its own, such as zero, is compared with
-others that do; what is missing surprises nobody.
+the column's unit: it says how many nats less likely the value is than usual in that column.  Under a density
+with exponential tails, the excess of a cell is beyond e by chance with probability exp(-e).  So among n rows
+of d columns, an excess beyond log(n d) + 2 is hardly chance: such rows look like errors.  If many rows of a
+column are beyond the limit, the column has a long tail instead.  A value that carries mass of its own, such
+as zero, is compared with others that do.  A missing value has no surprise.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ __all__ = [
     *("density_levels", "find_unusual", "read_levels", "surprises"),
 ]
 
-_BY_SURPRISE = 20  # rows listed for a cell
-_BY_DENSITY = 10  # and for the row as a whole
+_BY_SURPRISE = 20  # rows listed because of one cell
+_BY_DENSITY = 10  # rows listed because of their log density
 _MARGIN = 2.0  # nats beyond what chance gives
-_TAIL = 0.01  # a column with more rows beyond than this share has a long tail, not errors
+_TAIL = 0.01  # a column with more than this share of rows beyond the limit has a long tail, not errors
 _DRAWS = 8000
-_GRID, _FINER, _ROUNDS = 257, 33, 2  # places where quantiles are sought, between two of them, how often
+_GRID, _FINER, _ROUNDS = 257, 33, 2  # grid for quantiles, points between two of its places, refinements
 _TABLE = 401  # quantiles of the log density at draws
-_ROUNDING = 1e-9  # of log densities, relative
+_ROUNDING = 1e-9  # relative error of log densities
 _QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a column should show given the others: the median, and an interval that holds nine in ten."""
+    """What is expected of a column given the others: the median, and an interval with 90 % of the mass."""
 
     low: float
     median: float
@@ -53,7 +53,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Likely:
-    """What a category should show given the others: the likeliest code, and its probability."""
+    """What is expected of a category given the others: the likeliest code, and its probability."""
 
     code: int
     share: float
@@ -65,15 +65,15 @@ class UnusualRow:
 
     Attributes
     ----------
-    row : its number from 0
+    row : its number, from 0
     values : of all columns, NaN where one is missing
-    log_density : of the row
-    level : share of the fitted density that is at least as likely, or None if it cannot be drawn from, or if
-        the row has gaps and so a density of fewer columns
-    column : to blame, or None if the model has no conditionals
+    log_density : log density of the row
+    level : share of the fitted mass where the density is higher; None if the density cannot be drawn from,
+        or if the row has gaps and so a density of fewer columns
+    column : the column to blame, or None if the model has no conditionals
     excess : nats by which the value there is less likely than usual
-    expected : there, given the other columns
-    error : whether chance does not explain it
+    expected : what was expected there, given the other columns
+    error : whether the row looks like an error, beyond what chance explains
     """
 
     row: int
@@ -93,8 +93,8 @@ class Unusual:
     Attributes
     ----------
     rows : at most thirty of them
-    limit : of the excess, beyond which a cell looks like an error
-    errors : number of rows beyond it, in all of the table
+    limit : excess beyond which a cell looks like an error
+    errors : number of rows in the whole table that look like errors
     tails : columns with so many rows beyond the limit that they have a long tail
     levels : quantiles of the log density at draws of the model, or None
     """
@@ -114,11 +114,11 @@ def find_unusual(
 
     Parameters
     ----------
-    field : of all rows, for log densities and levels
+    field : fitted to all rows, for log densities and levels
     values : (n, d)
-    folds : fits of the columns of the support that have not seen their rows, for the surprise of cells;
-        without them the field itself is asked, which may have given a wild row a component of its own
-    seed : of the draws for the levels
+    folds : fits to the columns of the support that have not seen their rows, for the surprise of cells;
+        without them the field itself answers, which may have given an extreme row a component of its own
+    seed : seed of the draws for the levels
 
     Examples
     --------
@@ -140,7 +140,7 @@ def find_unusual(
     levels = density_levels(field, seed)
     level = read_levels(log_density, levels)
     part, columns = on_support(field)
-    if len(field.support) < len(columns):  # left out further inside
+    if len(field.support) < len(columns):  # some columns are left out deeper inside the field
         part, columns = field.marginal(field.support), field.support
     points, kinds = values[:, columns], [kinds_of(field)[c] for c in columns]
     whole = np.asarray(~np.isnan(points).any(1))
@@ -150,7 +150,8 @@ def find_unusual(
     tails = beyond.mean(0) > max(_TAIL, 5 / len(values))
     errors = (beyond & ~tails).any(1)
     worst = excess.max(1)
-    comparable = whole.all() and not any(kind.atoms for kind in kinds)  # densities of the same columns
+    # log densities compare only between rows that have densities of the same columns
+    comparable = whole.all() and not any(kind.atoms for kind in kinds)
     by_surprise = _BY_SURPRISE if comparable else _BY_SURPRISE + _BY_DENSITY
     chosen = dict.fromkeys(np.argsort(-worst, kind="stable")[:by_surprise].tolist())
     if comparable:
@@ -177,7 +178,7 @@ def find_unusual(
 
 
 def surprises(field: PointDensity, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-log p(x_j | the others) of every cell (n, d) under a density of all columns; NaN of what is missing.
+    """-log p(x_j | the others) of every cell (n, d) under a density of all columns; NaN for missing cells.
 
     >>> from discoformer import KDE
     >>> surprises(KDE(1.0).fit([[-0.5, 0.0], [0.5, 0.0]]), np.zeros((1, 2))).round(3).tolist()
@@ -196,7 +197,7 @@ def surprises(field: PointDensity, points: NDArray[np.float64]) -> NDArray[np.fl
 def _over_usual(
     surprise: NDArray[np.float64], points: NDArray[np.float64], kinds: Sequence[ColumnKind]
 ) -> NDArray[np.float64]:
-    """By how much cells (n, d) are more surprising than what is usual in their column; 0 for gaps.
+    """By how much cells (n, d) are more surprising than usual in their column; 0 for gaps.
 
     >>> surprise, points = np.array([[1.0], [2.0], [9.0], [8.0]]), np.array([[0.0], [0.0], [5.0], [4.0]])
     >>> _over_usual(surprise, points, [ColumnKind(atoms=(0.0,))]).ravel().tolist()
@@ -205,7 +206,7 @@ def _over_usual(
     excess = np.zeros_like(surprise)
     for j, kind in enumerate(kinds):
         there = ~np.isnan(surprise[:, j])
-        atom = np.isin(points[:, j], kind.atoms)  # a mass beside densities, whose unit is that of the column
+        atom = np.isin(points[:, j], kind.atoms)  # a probability, which does not compare with a density
         for group in (there & atom, there & ~atom):
             if group.any():
                 excess[group, j] = surprise[group, j] - np.median(surprise[group, j])
@@ -219,9 +220,9 @@ def _expected(
     kind: ColumnKind,
     seen: NDArray[np.float64],
 ) -> Expected | Likely | None:
-    """What a fit that has not seen the row expects of one of its columns, given those that are there.
+    """What a fit that has not seen the row expects in one column, given the row's other values.
 
-    ``seen`` (n,) are values of that column.
+    ``seen`` (n,) are all values of that column.
     """
     known = [c for c in np.flatnonzero(~np.isnan(row)).tolist() if c != column]
     alone = as_density(field).marginal([*known, column])
@@ -232,16 +233,16 @@ def _expected(
             share = alone.log_density(codes).exp()
             return Likely(int(share.argmax()), float(share.max()))
         low, median, high = _quantiles(alone, kind, seen[~np.isnan(seen)])
-    except DataError:  # a value beyond its bounds cannot be given
+    except DataError:  # cannot condition on a value beyond its bounds
         return None
     return Expected(low, median, high)
 
 
 def _quantiles(alone: Density, kind: ColumnKind, seen: NDArray[np.float64]) -> list[float]:
-    """Quantiles of the law of one column to three digits or so, by its distribution function at some places.
+    """Quantiles of one column to three digits or so, read off its distribution function on a grid.
 
-    Exact ones of a blend of many parts take a second.  The places are values (n,) of the column and beyond,
-    and then some between two of these; those of a circle fill it.
+    Exact quantiles of a blend of many parts take a second.  The grid is made of values (n,) of the column and
+    some places beyond them, and is then refined around the quantiles.  On a circle it covers the circle.
 
     >>> from discoformer import KDE
     >>> law, seen = KDE(1.0).fit([[0.0], [1.0]]), np.array([0.0, 0.3, 1.0])
@@ -260,7 +261,7 @@ def _quantiles(alone: Density, kind: ColumnKind, seen: NDArray[np.float64]) -> l
     for _ in range(_ROUNDS):
         before, found = _first_beyond(alone, grid, shares)
         grid = np.append(np.linspace(before, found, _FINER).ravel(), found)
-    if kind.step:  # the distribution function rises at its places alone
+    if kind.step:  # the distribution function jumps only at lattice values
         found = kind.origin + kind.step * np.floor((found - kind.origin) / kind.step + 1e-6)
     return [float(value) for value in found]
 
@@ -268,7 +269,10 @@ def _quantiles(alone: Density, kind: ColumnKind, seen: NDArray[np.float64]) -> l
 def _first_beyond(
     alone: Density, grid: NDArray[np.float64], shares: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of places (m,) the last below and the first at or beyond the quantiles; a circle begins somewhere."""
+    """The last of the places (m,) below each quantile, and the first at or beyond it.
+
+    Places are sorted by the distribution function, which on a circle may begin anywhere.
+    """
     grid = np.unique(grid)
     upto = alone.cdf(torch.from_numpy(grid[:, None])).numpy().ravel()
     order = np.argsort(upto, kind="stable")
@@ -277,9 +281,9 @@ def _first_beyond(
 
 
 def read_levels(log_density: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Levels (m,) of points by their log densities (m,) and a table of `density_levels`.
+    """Levels (m,) of points, from their log densities (m,) and a table made by `density_levels`.
 
-    Where many points have the same density, those that differ from it by rounding alone count as equal.
+    Log densities that differ only by rounding count as equal.
 
     >>> read_levels(np.array([-9.0, -1.0, 0.0]), np.array([-2.0, -1.0, -1.0])).tolist()
     [1.0, 0.0, 0.0]
@@ -290,7 +294,7 @@ def read_levels(log_density: NDArray[np.float64], table: NDArray[np.float64]) ->
 
 @torch.no_grad()
 def density_levels(field: Density, seed: int = 0, draws: int = _DRAWS) -> NDArray[np.float64]:
-    """Quantiles of the log density at draws, at evenly spaced shares: where levels are read.
+    """Quantiles of the log density at draws, at evenly spaced shares: the table that levels are read from.
 
     >>> from discoformer import KDE
     >>> levels = density_levels(KDE(1.0).fit([[-0.5], [0.5]]))
@@ -298,6 +302,6 @@ def density_levels(field: Density, seed: int = 0, draws: int = _DRAWS) -> NDArra
     (401, True)
     """
     points = field.sample(draws, torch.Generator().manual_seed(seed))
-    points = points[points.isfinite().all(-1)]  # tails may be so heavy that a draw is beyond all numbers
+    points = points[points.isfinite().all(-1)]  # tails may be so heavy that a draw overflows
     log_density = field.log_density(points).cpu().numpy()
     return np.asarray(np.quantile(log_density, np.linspace(0, 1, _TABLE)))
