@@ -62,7 +62,8 @@ PEERS = ("kde-scott", "kde-loo", "gmm-full", "gmm-diag", "bayes-gmm")
 class RangeWarning(UserWarning):
     """The sample is outside the range of rows or columns that the network was trained on.
 
-    The answer is still the network's; silence it with `warnings.simplefilter` once you have compared.
+    The answer is still the network's.  Compare held-out likelihood (`discoformer compare`) before you rely
+    on it, then silence the warning with `warnings.simplefilter`.
     """
 
     __module__ = "discoformer"  # where users import it from
@@ -92,13 +93,13 @@ def resolve(model: str | Path | Method = "default") -> Resolved:
         raise DataError(f"model is {model!r}: give a name, a path or a method such as KDE()")
     if isinstance(model, str) and model in METHODS:
         return Resolved(METHODS[model].make(), model, None)
-    # a file that is trained on gets read again; a name that no file can have is not there
+    # weights that have changed on disk are read again; `exists` is False for names that no file can have
     stamp = Path(model).stat().st_mtime_ns if os.path.exists(model) else 0
     return _load(str(model), stamp)
 
 
 def without_axes(resolved: Resolved) -> Resolved:
-    """The same network when no direction counts more than another: exactly affine equivariant.
+    """The same network for data without preferred directions: exactly affine equivariant.
 
     >>> without_axes(resolve("default")).method.axes
     False
@@ -118,7 +119,7 @@ def takes_kinds(resolved: Resolved) -> bool:
 
 
 def describe_methods() -> str:
-    """The names with a line each, for the help of commands."""
+    """The names with a line for each, for the help of the commands."""
     width = max(map(len, METHODS))
     ours = "the network in the package; any name of `discoformer models`, or a path, works too"
     rows = {"default": ours, **{name: entry.what for name, entry in METHODS.items()}}

@@ -1,7 +1,7 @@
 """The page of results, made from the CSV files and `page.md` alone: the same files give the same page.
 
 `docs/results/` holds the measurements and `docs/results.md` the page; a test makes the page again and
-compares.
+compares the two.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ QUICK_NOTE = """\
 
 
 def page_path(folder: Path) -> Path:
-    """Where the page of a folder of results goes: beside it, under its name.
+    """Where the page of a folder of results goes: beside the folder, under its name.
 
     >>> page_path(Path("docs/results")).as_posix()
     'docs/results.md'
@@ -106,7 +106,7 @@ def _networks() -> list[list[str]]:
 
 
 def count_verdicts(claims: Sequence[Claim], whose: Whose) -> str:
-    """How many claims got which verdict; no word for what does not occur.
+    """How many claims got which verdict; verdicts that do not occur are left out.
 
     >>> count_verdicts([Claim("paper", "a", "shown", ""), Claim("paper", "b", "undecided", "")], "paper")
     '1 shown, 1 undecided'
@@ -145,7 +145,7 @@ def _section(experiment: Experiment, summary: Summary, folder: Path, count: int)
 
 
 def _taken(experiment: Experiment, folder: Path) -> dict[str, float]:
-    """How long an experiment took from an empty folder; empty if its rows are not those of that run."""
+    """How long an experiment took from an empty folder; empty if its rows come from other runs."""
     times, ledger = minutes_ledger(folder), experiment.ledger(folder)
     found = times.get(experiment.name) or {}
     same = found.get("rows") == len(ledger) and ledger.runs() == [times.run_of(experiment.name)]
@@ -168,7 +168,7 @@ def _claim(claim: Claim) -> str:
 
 
 def _markdown(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """A table; columns of text, at ``left``, are aligned to the left, those of numbers to the right."""
+    """A Markdown table; columns of text, at ``left``, are left-aligned, those of numbers right-aligned."""
     header, *body = [[_escape(cell) for cell in row] for row in rows]
     rule = [":--" if column in left else "--:" for column in range(len(header))]
     return [f"| {' | '.join(row)} |" for row in (header, rule, *body)]

@@ -24,7 +24,7 @@ def print_list(folder: Path) -> None:
 
 
 def print_summary(experiment: Experiment, summary: Summary, ours: str) -> None:
-    """The table of an experiment, where ours is worse, and its claims."""
+    """The table of an experiment, the lines where ours is worse, and the claims."""
     print(f"\n{experiment.title} ({experiment.source}): {summary.unit}")
     if summary.lines:
         print_folded(*summary.table(ours))
@@ -37,7 +37,7 @@ def print_summary(experiment: Experiment, summary: Summary, ours: str) -> None:
 
 
 def print_overview(done: Sequence[tuple[Experiment, Summary, int, float]]) -> None:
-    """A line for each group of experiments: rows, verdicts on the paper's claims, bars of ours, minutes."""
+    """A line for each group of experiments: rows, verdicts on the paper's claims and our bars, minutes."""
     bars = {kind: VERDICTS["ours"][kind] for kind in ("shown", "not shown")}
     columns = ["rows", *VERDICTS["paper"], *bars.values(), "minutes"]
     counts = [

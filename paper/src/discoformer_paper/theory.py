@@ -1,13 +1,13 @@
 """The paper's propositions on attention and kernel density estimates, as code that runs.
 
 Proposition 3.3, "cross-attention computes reweighted Gaussian kernel smoothing": a softmax head is a
-Gaussian kernel whose context points are reweighted; Corollary 3.4, "attention recovers KDE on
-constant-norm context": where they have the same norm the weights cancel.
+Gaussian kernel whose context points are reweighted.  Corollary 3.4, "attention recovers KDE on
+constant-norm context": where the points have the same norm, the weights cancel.
 Proposition 3.5, "cross-attention represents the KDE score and log-density": with the squared norm as
 an extra coordinate and the log-normalizer as an extra output, one residual cross-attention block is a
 kernel density estimate, and `kde_block` writes down its weights; Corollary 3.6 is the case of
 self-attention.  The appendix adds that whitening is a choice of bandwidth matrix (Proposition B.1,
-`framed_kde`) and that the density cannot be had without the normalizer (Remark A.5, `three_points`).
+`framed_kde`) and that there is no density without the normalizer (Remark A.5, `three_points`).
 All of it holds exactly in real arithmetic; the tests hold it to 1e-10 in float64.
 """
 
@@ -146,7 +146,7 @@ class KDEBlock:
         """Log density (..., m) and score (..., m, d) at queries (..., m, d) of context (..., n, d)."""
         stream, tokens = lift(queries, constant=self.constant), lift(context, constant=self.constant)
         output, normalizer = self.attention(stream, tokens)
-        # a query of zeros has zero logits, so its log-normalizer is log n for whatever n there is
+        # a query of zeros has zero logits, so its log-normalizer is log n for every n
         size = torch.logsumexp(torch.zeros_like(tokens[..., 0]), -1, keepdim=True).expand_as(normalizer)
         features = torch.cat([output, normalizer.unsqueeze(-1), size.unsqueeze(-1)], -1)
         return Estimate(features @ self.density_readout + self.density_bias, output @ self.score_readout)
@@ -174,7 +174,7 @@ def kde_block(dim: int, bandwidth: float, *, linear: bool = False) -> KDEBlock:
         h > 0.
     linear : bool
         Strictly linear projections and readouts: tokens carry a constant 1 (width 2d + 2) that
-        takes the place of the query bias and of the readout's.
+        replaces the biases of the query and of the readout.
 
     >>> block = kde_block(1, 1.0)
     >>> x = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)

@@ -9,8 +9,8 @@ one and the effective sample size n_eff = 1 / sum w^2 (n without weights):
 ``scott``      per column, h_l = std_l n_eff^(-1/(d+4)); what the paper compares with
 ``scott-full`` H = n_eff^(-2/(d+4)) S with S the covariance; scipy's default
 ``silverman``  H = (n_eff (d+2)/4)^(-2/(d+4)) S; scipy's ``silverman``
-``loo``        per column, h_l = c std_l with the c of largest leave-one-out likelihood
-``loo-full``   H = c^2 S with the c of largest leave-one-out likelihood; affine equivariant
+``loo``        per column, h_l = c std_l, c by the largest leave-one-out likelihood
+``loo-full``   H = c^2 S, c by the largest leave-one-out likelihood; affine equivariant
 number         the same h for every column
 vector (d,)    one h per column
 matrix (d, d)  H itself
@@ -77,7 +77,7 @@ def effective_size(context: Tensor, weights: Tensor | None) -> Tensor:
 
 
 def scaled_frame(frame: Frame, factor: Tensor | float) -> Frame:
-    """Frame of a bandwidth ``factor`` (...) times as wide.
+    """Frame of a bandwidth that is ``factor`` (...) times as wide.
 
     >>> x = torch.tensor([[0.0], [1.0], [2.0]], dtype=torch.float64)
     >>> scaled_frame(bandwidth_frame(0.5, x), 3.0).inverse.item()
@@ -116,12 +116,12 @@ def _loo_rule(kind: FrameKind) -> Rule:
 
 
 def _loo_multiple(points: Tensor, weights: Tensor | None, start: float) -> float:
-    """Scalar bandwidth of largest leave-one-out likelihood for standardized points (n, d).
+    """Scalar bandwidth with the largest leave-one-out likelihood, for standardized points (n, d).
 
     Copies of a point are left out together with it: otherwise the likelihood of rounded data grows
-    without bound as h goes to zero.  Among more than 4096 distinct points, `_LOO_ROWS` or as many as make
-    `_LOO_PAIRS` pairs are left out in turn, evenly spaced in lexicographic order, so the result does
-    not depend on the order of the rows; the estimate always uses all points.
+    without bound as h goes to zero.  Of more than 4096 distinct points only some are left out in turn: as
+    many as make `_LOO_PAIRS` pairs, but at least `_LOO_ROWS`.  They are evenly spaced in lexicographic
+    order, so the result does not depend on the order of the rows.  The estimate always uses all points.
     """
     distinct, group = torch.unique(points, dim=0, return_inverse=True)
     if weights is None:

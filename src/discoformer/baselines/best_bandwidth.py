@@ -1,4 +1,4 @@
-"""The bandwidth one would choose if one knew the truth: no bandwidth rule can do better."""
+"""The best bandwidth in hindsight, chosen with the truth in view: no multiple of a rule does better."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def oracle_bandwidth(
 ) -> Tensor:
     """Multiple of a rule's bandwidth that comes closest to a known truth, as a matrix H (..., d, d).
 
-    Grid search for the least mean squared error at the queries, where each context of a batch gets
-    a multiple of its own.  Pass the result to ``KDE(bandwidth=...)``.
+    Grid search for the least mean squared error at the queries; each context of a batch gets a
+    multiple of its own.  Pass the result to ``KDE(bandwidth=...)``.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""A Gaussian mixture for every combination of labels: what is often done by hand with a mixed table.
+"""A Gaussian mixture for every combination of labels, as is often done by hand with a mixed table.
 
     f(labels, numbers) = share(labels) f(numbers | labels)
 
-Combinations with enough rows have a mixture of their own, the others that of all rows.  Mixtures are fitted
-to rows without gaps; of a query with gaps what is there counts, in closed form.
+A combination with enough rows has a mixture of its own; the others use that of all rows.  Mixtures are fitted
+to rows without gaps.  A query with gaps gets the density of its known values, in closed form.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from discoformer.priors import LocationScaleMixture
 
 __all__ = ["MixturePerCombination"]
 
-_COMPONENTS = 5  # at most, by BIC, with four rows for every number of a mean
-_OWN = 3  # rows for every column, and two more, that a combination needs for a mixture of its own
-_GAP = -1  # code of a label that is not there
+_COMPONENTS = 5  # at most, chosen by BIC; k > 1 components need 4 k d rows
+_OWN = 3  # a combination has a mixture of its own from 3 d + 3 rows on
+_GAP = -1  # code of a missing label
 
 Key = tuple[int, ...]
 
@@ -84,7 +84,7 @@ class _NumbersLaw:
 
     @classmethod
     def of(cls, numbers: NDArray[np.float64], fewest: int | None = None) -> _NumbersLaw | None:
-        """Of the rows (n, d) without gaps but in columns that have nothing else; None if they are too few."""
+        """Fit the rows of (n, d) without gaps, except columns of gaps alone; None if rows are too few."""
         fewest = _OWN * numbers.shape[1] + 3 if fewest is None else fewest
         columns = tuple(np.flatnonzero(~np.isnan(numbers).all(0)).tolist())
         rows = numbers[:, columns]
@@ -97,7 +97,7 @@ class _NumbersLaw:
         return cls(columns, mixture.weights_, mixture.means_, mixture.covariances_)
 
     def estimate(self, numbers: Tensor, there: Sequence[int]) -> Estimate[Tensor]:
-        """Of the columns ``there`` of numbers (m, d); the score is of all columns, zero where nothing is."""
+        """Log density of the columns ``there`` of numbers (m, d); the score (m, d) is zero in the others."""
         score = torch.zeros_like(numbers)
         if not len(there):
             return Estimate(torch.zeros_like(numbers.sum(-1)), score)
@@ -112,7 +112,7 @@ class _NumbersLaw:
 
 
 class _Combinations(PointDensity):
-    """Numbers and then codes; combinations that no row has share what is left evenly."""
+    """The joint density of rows that hold numbers, then codes; smoothing adds one row, spread evenly."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class _Combinations(PointDensity):
         return Estimate(log_density.reshape(shape).to(queries), score.reshape(queries.shape).to(queries))
 
     def _shares(self, key: Key) -> Iterator[tuple[float, _NumbersLaw | None]]:
-        """Shares of the combinations that labels, some of which may be gaps, can belong to."""
+        """Share and mixture of every combination that agrees with ``key``, in which labels may be missing."""
         possible = float(prod(self.layout.levels))
         fits = [own for own in self.counts if _matches(own, key)] if _GAP in key else [key]
         for own in fits:

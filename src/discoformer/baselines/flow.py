@@ -1,7 +1,7 @@
 """A neural spline flow, trained on the sample itself: the choice when there is time to train.
 
-zuko's autoregressive rational-quadratic splines on standardized columns, by maximum likelihood.  The
-training stops when the likelihood of rows it does not see stops growing.  Needs the ``bench`` extra.
+zuko's autoregressive rational-quadratic splines on standardized columns, by maximum likelihood.
+Training stops when the likelihood of validation rows stops growing.  Needs the ``bench`` extra.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class SplineFlow(Method):
     ----------
     transforms, hidden, bins : size of the flow
     lr, weight_decay : of AdamW
-    validation : share of the rows that decide when to stop
-    patience : epochs without progress before it stops
+    validation : share of the rows that decides when to stop
+    patience : epochs without progress before training stops
     epochs : at most this many
     seed : of the split, the weights and the batches
     """

@@ -1,4 +1,4 @@
-"""scikit-learn's Gaussian mixtures as methods of the spine.
+"""scikit-learn's Gaussian mixtures as methods.
 
 A fitted mixture is a distribution in closed form, f(y) = sum_k w_k N(y; mu_k, S_k), so its log density
 and score are exact.  Mixtures are fitted to standardized columns: scikit-learn adds the same small
@@ -53,7 +53,7 @@ class _SklearnMixture(Method):
         with warnings.catch_warnings():
             from sklearn.exceptions import ConvergenceWarning
 
-            # Too many components for the sample is part of a search, not news.
+            # A search tries too many components, too: no reason to warn.
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = [_parameters(self._mixture(x)) for x in points.reshape(-1, *points.shape[-2:])]
         return push(_stack(fitted, context), [frame])
@@ -62,12 +62,12 @@ class _SklearnMixture(Method):
 class GaussianMixtureBIC(_SklearnMixture):
     """Gaussian mixture whose number of components has the least BIC.
 
-    For every k of ``components`` (up to n) in turn, one `sklearn.mixture.GaussianMixture(k,
+    Each k in ``components`` (up to n) gets one `sklearn.mixture.GaussianMixture(k,
     covariance_type=covariance, n_init=n_init, max_iter=1000, random_state=seed)`, otherwise with its
     defaults (k-means start, tolerance 1e-3, 1e-6 added to the variances of the standardized columns).
     The fit with the least BIC is taken.  Fits with a component of fewer points than its covariance needs
-    (d + 1 for full, 2 for diagonal ones) come last: their likelihood has no bound but the 1e-6, and on
-    small samples they would always win and predict nothing.
+    (d + 1 for full, 2 for diagonal ones) come last: only the 1e-6 bounds their likelihood, so on small
+    samples they would always win, and predict nothing.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _parameters(mixture: Any) -> _Parameters:
 
 
 def _stack(fitted: Sequence[_Parameters], context: Tensor) -> LocationScaleMixture:
-    """The mixtures of a batch (..., n, d) as one, components of weight zero added up to the largest k."""
+    """The mixtures of a batch (..., n, d) as one; components of weight zero fill up to the largest k."""
     batch, dim = context.shape[:-2], context.shape[-1]
     count = max(len(p.weights) for p in fitted)
 

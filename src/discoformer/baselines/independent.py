@@ -1,4 +1,4 @@
-"""Every column by itself, as if none told anything about another: what any joint density must beat."""
+"""Columns as if they were independent of one another: what any joint density must beat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["IndependentColumns"]
 
 @dataclass(frozen=True)
 class IndependentColumns(Method):
-    """A recipe that is fitted to one column at a time; of a row with gaps what is there counts.
+    """A recipe fitted to one column at a time; a row with gaps gets the density of its known values.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Shares(PointDensity):
 
     @classmethod
     def of(cls, codes: Tensor, weights: Tensor | None, levels: int) -> Shares:
-        """Shares of the codes (n,), with one more row spread evenly over all labels."""
+        """Shares of the codes (n,), smoothed by one more row, spread evenly over all labels."""
         share = torch.full_like(codes, 1 / len(codes)) if weights is None else weights / weights.sum()
         count = codes.new_zeros(levels).index_add(0, codes.long(), share * len(codes))
         return cls(((count + 1 / levels) / (len(codes) + 1)).log())

@@ -101,7 +101,7 @@ class KDEField(Density):
         back = self.frame.matrix.mT
         points = self.frame.normalize(queries.to(self._points))
         log_sum, mean = kernel_sums(points, self._points, self._log_weights, memory=self.memory)
-        # the mean of a positive number is a ratio of two kernel sums, the second with weights times it
+        # the mean of a positive number is a ratio of kernel sums; the numerator has it in the weights
         square = (self._points @ back).square().sum(-1).clamp_min(torch.finfo(back.dtype).tiny)
         tilted, _ = kernel_sums(points, self._points, self._log_weights + square.log(), memory=self.memory)
         spread = (tilted - log_sum).exp() - (mean @ back).square().sum(-1)
@@ -130,7 +130,7 @@ class KDEField(Density):
         return self.transform(eye[:, list(columns)], torch.zeros_like(eye[:1, : len(columns)]))
 
     def conditional(self, columns: Sequence[int], values: Any) -> KDEField:
-        """The law of the other columns given ``values`` (..., k): each point counts as it explains them.
+        """The law of the other columns given ``values`` (..., k): points count by how well they explain them.
 
         >>> field = KDE(bandwidth=0.1).fit([[0.0, 5.0], [1.0, 7.0]])
         >>> round(float(field.conditional([0], [1.0]).sample(1)))
@@ -182,13 +182,13 @@ class KDEField(Density):
         return f"kernel density of {self._points.shape[-2]} points in {self.dim} column(s)"
 
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
-        """`loo_log_density`: the sample and its weights are known already."""
+        """`loo_log_density`, whatever the arguments: the field holds the sample and its weights."""
         return self.loo_log_density()
 
     def loo_log_density(self) -> Tensor:
         """Log density (..., n) at every sample point of the estimate without that point.
 
-        Its mean is the leave-one-out log-likelihood, minus its mean an estimate of the entropy.
+        Its mean is the leave-one-out log-likelihood; minus its mean is an estimate of the entropy.
 
         >>> field = KDE(bandwidth=1.0).fit([[0.0], [0.0]])
         >>> [round(v, 6) for v in field.loo_log_density().tolist()]

@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 __all__ = ["MEMORY", "kernel_sums", "log_weights"]
 
 MEMORY = 256 * 2**20
-_BLOCK = 2**21  # pairs, 16 MB in float64: larger blocks leave the cache, smaller ones wait for threads
+_BLOCK = 2**21  # pairs, 16 MB in float64: larger blocks leave the cache, smaller ones keep threads waiting
 _BLOCK_COLUMNS = 2048
 
 
@@ -70,8 +70,8 @@ def kernel_sums(
 
     Notes
     -----
-    Products compute |y - x|^2 with an absolute error of about eps |y|^2.  Queries so far from the
-    center that this would show take plain differences instead, at several times the cost.
+    Products compute |y - x|^2 with an absolute error of about eps |y|^2.  Where a query is so far from
+    the center that this would show, plain differences are taken instead, at several times the cost.
 
     >>> x = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
     >>> log_sum, mean = kernel_sums(torch.zeros(1, 1, dtype=torch.float64), x, log_weights(x, None))
@@ -208,5 +208,5 @@ def _lowest(dtype: torch.dtype) -> float:
 
 
 def _near_limit(dtype: torch.dtype) -> float:
-    """Squared norm up to which products are as good as differences: 2e-11 in float64, 1e-4 in float32."""
+    """Largest squared norm for products: they then err by about 2e-11 in float64 and 1e-4 in float32."""
     return 2e5 if dtype == torch.float64 else 1e3

@@ -8,8 +8,8 @@ needs no truth.  The divergence is estimated with one random direction z per poi
     ``sliced``    2 div s = E 2 z.grad(z.s(x)): the exact derivative along z, by autograd (sliced score
                   matching with variance reduction, Song et al. 2019).
 
-The result knows the score only, has to be trained again for every data set, and fits noise when trained for
-long.  The paper compares itself with it.
+The result knows only the score, must be trained again for every data set, and fits noise when trained too
+long.  The paper compares its model with it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def sliced_loss(score: Score, points: Tensor, directions: Tensor) -> Tensor:
 
     Parameters
     ----------
-    score : maps points (..., n, d) to scores (..., n, d), each point for itself
+    score : maps points (..., n, d) to scores (..., n, d), each point independent of the others
     points, directions : (..., n, d), x and z
 
     >>> x, z = torch.ones(1, 2), torch.tensor([[1.0, 2.0]])
@@ -85,7 +85,7 @@ class ScoreMatching(Method):
     clip : largest norm of the gradient
     radius : a of the implicit loss, in the coordinates of the frame
     frame : "standardize", "whiten" or "identity"
-        Coordinates the network works in; the paper's example is in its own, ``identity``.
+        Coordinates the network works in; the paper's example uses those of the data, ``identity``.
     seed : of weights and directions
     dtype : of the network; answers come in the dtype of the queries
 

@@ -43,7 +43,7 @@ class SDKDE(Method):
         with the same bandwidth, a method fitted to the sample, or a field as it is.  Wrap a method
         in `AutogradScore` to use the gradient of its log density instead of its own score.
     bandwidth : str, number, (d,) or (..., d, d)
-        ``sd-kde`` (the rule of `sdkde_frame`) or what `KDE` takes; the paper uses ``scott``.
+        ``sd-kde`` (the rule of `sdkde_frame`) or anything `KDE` takes; the paper uses ``scott``.
     memory : int
         Bytes that blocks of query-context pairs may take; the answer does not depend on it.
 
@@ -93,8 +93,8 @@ def sdkde_frame(context: Tensor, weights: Tensor | None = None) -> Frame:
 
     Per column, h = c sigma n^(-1/(d+8)) with sigma the smaller of the standard deviation and the
     interquartile range over 1.34, n the effective sample size, and c = 0.4 in one dimension, 0.65 in more.
-    The authors give these constants for d = 1 and 2, with the power -1/9 in both; above they are an
-    extrapolation, and the power is that of the theory.
+    The authors give these constants for d = 1 and 2, with the power -1/9 in both.  The power here is that of
+    the theory, and beyond d = 2 the constants are an extrapolation.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def sdkde_frame(context: Tensor, weights: Tensor | None = None) -> Frame:
     standard = Standardize().fit(context, weights)
     std = standard.inverse.diagonal(dim1=-2, dim2=-1) * (1 - 1 / size).rsqrt().unsqueeze(-1)  # ddof = 1
     spread = _interquartile_range(context, weights) / 1.34
-    # Half of the rows may share one value; the standard deviation is what is left then.
+    # If half of the rows share one value the range may be zero; then the standard deviation serves.
     sigma = torch.where(spread > 0, torch.minimum(std, spread), std)
     factor = (0.4 if dim == 1 else 0.65) * size ** (-1 / (dim + 8))
     return scaling_frame(standard.center, sigma * factor.unsqueeze(-1))

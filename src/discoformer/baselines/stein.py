@@ -5,7 +5,7 @@ both means taken over the sample this is a linear equation L s = -zeta for the s
 
     L s = sum_j w_j K(., x_j) s(x_j),        zeta = sum_j w_j div_x K(., x_j),
 
-so ill-posed that it must be regularized; the three estimators differ in how (Zhou, Shi and Zhu 2020):
+so ill-posed that it must be regularized.  The three estimators differ in how (Zhou, Shi and Zhu 2020):
 
 ``SteinGradient``   (L + lambda)^-1, ridge: at the sample -(K + eta I)^-1 <grad, K> (Li and Turner 2018)
 ``SpectralStein``   the largest eigenvalues of L only (SSGE; Shi, Sun and Zhu 2018)
@@ -16,7 +16,7 @@ functions are gradients.  Columns are standardized, then the bandwidth is the me
 The default strengths did best among powers of ten (eta) and 0.95, 0.99, 0.999 (share) on the mixtures of
 `evaluation.known_truth.gmm_datasets` with n = 256 and 1024 rows in d = 1, 2 and 10 columns; the nu-method
 does best there with 10 to 30 steps.
-All know the score only, and hold n x n matrices: they are for samples of thousands.
+All know only the score and hold n x n matrices: they are for samples of a few thousand rows.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class SteinGradient(_KernelMethod):
     """Stein gradient estimator: ridge regression with a Gaussian kernel.
 
     At the sample points x_i the answer solves (K + eta I) s = -sum_j grad_{x_j} k(x_j, x_i); elsewhere it is
-    the function of the kernel's space that goes with it.
+    the corresponding function in the kernel's space.
 
     Parameters
     ----------
@@ -210,8 +210,8 @@ class NuMethod(_KernelMethod):
     Parameters
     ----------
     iterations : int, optional
-        Steps t; they do what a ridge of about 1 / t^2 does.  By default sqrt(n) / 2, so that this
-        ridge shrinks like 1 / n, as that of `SteinGradient` does.
+        Number of steps t, equivalent to a ridge of about 1 / t^2.  By default sqrt(n) / 2, so that this
+        ridge shrinks like 1 / n, like that of `SteinGradient`.
 
     >>> x = torch.randn(400, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     >>> error = NuMethod().fit(x).score(x) + x

@@ -2,8 +2,8 @@
 
 Every row is predicted once, by a fit that has not seen it (k-fold cross-validation).  The mean log
 density of the held-out rows needs no truth and does not reward overfitting.  Its difference between two
-methods does not depend on the units of the columns.  Where the truth is known, `score_error` says how far
-the score is off as well.
+methods does not depend on the units of the columns.  Where the truth is known, `score_error` also says how
+far the score is off.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HeldOut:
     ----------
     log_density : (n,), in the order of the rows
     seconds : for all folds, fits and answers together
-    weights : (n,), how much each row counts; equally if there are none
+    weights : (n,), how much each row counts; None if all count equally
     """
 
     log_density: NDArray[np.float64]
@@ -72,7 +72,7 @@ def held_out_log_likelihood(
 
     Parameters
     ----------
-    method : with a density; wrap it in `FitRecipe` for bounds and few rows, as the estimator does
+    method : must have a density; wrap it in `FitRecipe` for bounds and few rows, as the estimator does
     sample : array or tensor (n, d); NaN for gaps, if the method takes them
     folds : number of parts, each held out once
     seed : of the random split; the same split for every method
@@ -105,7 +105,7 @@ def held_out_log_likelihood(
 
 
 def score_error(method: Method, data: Dataset) -> float:
-    """Relative score error at the sample points, fitted to the whole sample (the zero field has one)."""
+    """Relative score error at the sample points of a fit to the whole sample (1 for the zero field)."""
     return measure({"method": method}, iter([data]))["method"].relative_score
 
 

@@ -1,8 +1,8 @@
 """How wrong a method is where the truth is known: the benchmark that every table uses.
 
 Relative score error = sum |s_hat - s|^2 / sum |s|^2, pooled over data sets, at the sample points
-(the zero predictor has one).  Data sets are drawn one after the other from seeded generators, so
-every method in a table sees the same ones.
+(1 for the zero predictor).  Data sets are drawn one after the other from seeded
+generators, so every method in a table sees the same ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Dataset(NamedTuple):
 
 @dataclass
 class Errors:
-    """Running sums of errors over data sets, and what tables make of them."""
+    """Running sums of errors over data sets, and the averages that tables show."""
 
     score_error: float = 0.0
     score_square: float = 0.0
@@ -41,7 +41,7 @@ class Errors:
     datasets: int = 0
 
     def add(self, field: Field, context: Tensor, truth: Estimate[Tensor]) -> None:
-        """Count one data set in; the error of the log density is NaN if the field knows the score only."""
+        """Add one data set; the error of the log density is NaN if the field knows only the score."""
         if isinstance(field, PointDensity):
             log_density, score = field.estimate(context)
         else:
@@ -93,7 +93,7 @@ def gmm_datasets(
 
 
 def prior_datasets(prior: Prior, dim: int, size: int, count: int, seed: int) -> Iterator[Dataset]:
-    """Samples of a prior; of Gaussian mixtures those of `gmm_datasets`.
+    """Samples from a prior; for Gaussian mixtures, those of `gmm_datasets`.
 
     >>> from discoformer.priors import BroadPrior
     >>> [data.context.shape for data in prior_datasets(BroadPrior(), 2, 16, count=2, seed=0)]

@@ -1,4 +1,4 @@
-"""A core in a frame: the networks as methods of the spine.
+"""A core in a frame: the networks as methods.
 
 A core works in normalized coordinates and knows nothing of the data's units.  `Network` puts it in a frame:
 normalize the context, digest it once, and push the answer back by the exact change of variables.
@@ -21,7 +21,7 @@ __all__ = ["Network", "TorchMethod"]
 
 
 class TorchMethod(nn.Module, Method):
-    """A method of the spine that is a torch module: it digests a context once, to be read anywhere."""
+    """A method that is a torch module: it digests a context once, to be read anywhere."""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -61,7 +61,7 @@ class Network(TorchMethod):
         self.frame = FRAMES[frame]
 
     def for_few_rows(self) -> Network:
-        """The same core in the frame that asks for nothing but a spread in every column."""
+        """The same core in a frame that needs only some spread in every column."""
         return type(self)(self.core, "standardize") if self.frame_name in ("whiten", "canonical") else self
 
     @abstractmethod

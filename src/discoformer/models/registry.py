@@ -1,10 +1,9 @@
 """Weights with their cards: save, check and load networks.
 
 A weights file is safetensors whose header carries everything needed to rebuild and judge the network:
-core and frame, the prior it was trained on, its range of dimensions and sizes, the record of the run.
-`weights/registry.json` lists the shipped files with their SHA-256.  Another
-distribution adds a folder of the same kind through the entry point group ``discoformer.weights``.  Nothing
-is ever unpickled.
+core and frame, the prior it was trained on, its range of dimensions and sizes, and the record of the run.
+`weights/registry.json` lists the shipped files with their SHA-256.  Another distribution adds a folder of
+the same kind through the entry point group ``discoformer.weights``.  Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def build_network(core: dict[str, Any], frame: str) -> Network:
         raise DataError(f"unknown frame {frame!r}: choose one of {', '.join(FRAMES)}")
     try:
         return _build(kind, values, frame)
-    except (TypeError, RuntimeError) as error:  # the latter if there is no memory for such sizes
+    except (TypeError, RuntimeError) as error:  # the latter if such sizes exceed memory
         raise DataError(f"core {kind!r} cannot be built: {str(error).splitlines()[0]}") from None
 
 
@@ -103,7 +102,7 @@ def _build(kind: object, values: dict[str, Any], frame: str) -> Network:
 def save_model(network: Network, card: Card, path: str | Path) -> None:
     """Write weights and card, in float32, whole or not at all.
 
-    The card says all that decides answers: every value of the core, defaults included.
+    The card records all that determines the answers: every value of the core, defaults included.
     """
     card = replace(card, core={"kind": card.core["kind"], **asdict(network.core.config)})
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +173,7 @@ def load_model(
     network = load_network(name, dtype).requires_grad_(trainable)
     try:
         network = network if device is None else network.to(device)
-    except (RuntimeError, AssertionError) as error:  # the latter from a torch that was built without it
+    except (RuntimeError, AssertionError) as error:  # the latter if torch was built without it
         raise DataError(f"device {str(device)!r} cannot be used: {str(error).splitlines()[0]}") from None
     if isinstance(network, UnifiedNetwork):
         return Views(network)
@@ -183,12 +182,12 @@ def load_model(
 
 
 def load_network(name: str | Path, dtype: torch.dtype = torch.float64) -> Network:
-    """The network alone of what `load_model` loads: its core in its frame."""
+    """The network alone, a core in its frame, without the views that `load_model` adds."""
     registry = _registry()
     key = str(name)
     entry = registry.get(key)
     if entry is None:
-        if not os.path.exists(name):  # also of names that no file can have
+        if not os.path.exists(name):  # False, not an error, for names that no file can have
             shipped = ", ".join(registry)
             raise DataError(f"no model {show_cell(key)}: choose one of {shipped}, or give a path to weights")
         return _load_network(Path(name), dtype)
@@ -230,7 +229,7 @@ def _load_network(path: Path, dtype: torch.dtype) -> Network:
 
 
 def _fill(network: Network, tensors: dict[str, Tensor], path: Path) -> None:
-    """Copy tensors into a network; `DataError` if their names or sizes are not its own."""
+    """Copy tensors into a network; `DataError` if names or sizes do not match."""
     try:
         network.core.load_state_dict(tensors)
     except RuntimeError as error:
@@ -240,10 +239,10 @@ def _fill(network: Network, tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def _check_sizes(core: dict[str, Any], shapes: dict[str, tuple[int, ...]], path: Path) -> None:
-    """Raise `DataError` if a card asks for more than its tensors can be: before anything is built."""
+    """Raise `DataError`, before anything is built, if a card asks for more than its tensors can hold."""
     most = sum(math.prod(shape) for shape in shapes.values())
     for key, value in core.items():
-        # small numbers cost nothing, and whatever is wrong with them is said in other words
+        # small sizes cost nothing, and later checks say what is wrong with them
         limit = max(len(shapes), 100) if key in ("layers", "loops") else max(most, 10_000)
         if isinstance(value, int | float) and value > limit:
             raise DataError(
@@ -294,7 +293,7 @@ def register(name: str, path: str | Path) -> None:
 
 
 def _listing(name: str, entry: dict[str, Any]) -> str:
-    """The package's list with one entry more, as text."""
+    """The package's list with one more entry, as text."""
     entries = {**_read_list(_weights_folder()), name: entry}
     return json.dumps(dict(sorted(entries.items())), indent=2) + "\n"
 
@@ -304,7 +303,7 @@ def _weights_folder() -> Path:
 
 
 def _further_folders() -> list[Path]:
-    """Folders of weights in other distributions; one that is broken does not stop ours."""
+    """Folders of weights in other distributions; a broken one is left out with a warning."""
     folders = []
     for entry in entry_points(group="discoformer.weights"):
         try:
@@ -320,7 +319,7 @@ def _further_folders() -> list[Path]:
 
 @cache
 def _registry() -> dict[str, dict[str, Any]]:
-    """All entries by name, each with its folder; a name of the package cannot be taken by another one."""
+    """All entries by name, each with its folder; no other distribution can take a name of the package."""
     entries = {
         name: {**entry, "folder": folder}
         for folder in (*_further_folders(), _weights_folder())

@@ -1,4 +1,4 @@
-"""Another oracle's score, corrected so that identities every score obeys hold for the particles themselves.
+"""Another oracle's score, corrected so that it obeys Stein's identity on the particles themselves.
 
 For a smooth density with score s and a test function f, integration by parts gives E[s f] = -E[grad f]
 (Stein's identity).  A kinetic equation moves its moments by just such means, taken over the particles: the
@@ -17,7 +17,7 @@ from discoformer.particles.oracles import Answer, Oracle, OracleLike, as_oracle,
 
 __all__ = ["Calibrated", "calibration_pays"]
 
-_ENOUGH = 10  # particles for each number that is fitted
+_ENOUGH = 10  # particles for each fitted number
 
 
 class Calibrated(Oracle):
@@ -26,7 +26,7 @@ class Calibrated(Oracle):
     With f = (1, y, |y|^2 y) and the given score s, in whitened coordinates, the answer is s + C^T f with the
     C that minimizes the implicit score matching loss, mean(|s + C^T f|^2 / 2 + div(C^T f)), over the
     particles: a linear system of 2d + 1 equations, mean(f (s + C^T f)^T) = -mean(grad f).  SBTM trains a
-    network on the same loss.  The log density, from which the entropy is read, stays the given one.
+    network on the same loss.  The log density, from which the entropy is computed, stays the given one.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Calibrated(Oracle):
 
 
 def calibration_pays(count: int, dim: int) -> bool:
-    """Whether the particles are many for the (2d + 1) d numbers of a calibration; fewer fit their noise.
+    """Whether there are ten particles for each of the (2d + 1) d numbers of a calibration; fewer fit noise.
 
     >>> calibration_pays(500, 3), calibration_pays(500, 10)
     (True, False)
@@ -81,7 +81,7 @@ def calibration_pays(count: int, dim: int) -> bool:
 
 
 def _check_independent(gram: Tensor) -> None:
-    """Refuse test functions that depend on each other, as on a sphere, where |y|^2 y is y times a number."""
+    """Refuse linearly dependent test functions, as on a sphere, where |y|^2 y is a multiple of y."""
     scale = gram.diagonal(dim1=-2, dim2=-1).rsqrt()
     lowest = torch.linalg.eigvalsh(scale.unsqueeze(-1) * gram * scale.unsqueeze(-2))[..., 0]
     if bool((lowest <= 10 * gram.shape[-1] * torch.finfo(gram.dtype).eps).any()):

@@ -1,8 +1,8 @@
 """A method fitted every few answers; in between its field is carried along with the particles.
 
-From one step to the next particles move almost by an affine map, and a density that is moved by an affine map
-is the old one seen through it.  So a costly method need not be fitted anew at every step: what an affine map
-explains of the motion is followed exactly, and only the rest waits for the next fit.
+From one step to the next the particles move almost by an affine map, and a density moved by an affine map is
+the old one seen through it.  So a costly method need not be fitted anew at every step: the affine part of the
+motion is followed exactly, and only the rest waits for the next fit.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = ["Carried"]
 class Carried(Oracle):
     """Fit a method at every few answers, and carry its field along in between.
 
-    Let z_0 be the whitened particles of the fit, z those of now, and Q the rotation that brings z Q closest
-    to z_0 (Procrustes).  The answer is that of the fit at the points z Q in the frame of z_0, with the
-    change of variables: exact if all particles have moved by one affine map since.
+    Let z_0 be the whitened particles of the fit, z those of the present, and Q the rotation that brings
+    z Q closest to z_0 (Procrustes).  The answer is that of the fit at the points z Q in the frame of z_0,
+    with the change of variables.  It is exact if one affine map has moved all particles since.
 
     Parameters
     ----------
     method : Method
-    every : answers per fit; with one it is fitted at every answer
-    name : of the method, to tell two networks apart; by default its class
+    every : answers per fit; 1 fits at every answer
+    name : of the method, to tell networks apart; by default its class
 
     >>> from discoformer.particles import GaussianClosure
     >>> x = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)

@@ -1,6 +1,6 @@
 """Checkpoints of a run: one npz file with everything the next step depends on.
 
-Written beside the old one and moved into place, so a kill at any moment leaves a whole checkpoint.
+A new one is written beside the old one and moved into place, so a kill never leaves a damaged checkpoint.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["Progress", "load_checkpoint", "save_checkpoint"]
 
 @dataclass
 class Progress:
-    """How far a run is.
+    """How far a run has come.
 
     Attributes
     ----------
     points : (..., n, d)
     step : number of steps of length dt that are done
-    substep : length of the next step inside them, where the step is adaptive
+    substep : length of the next adaptive step within dt
     seconds : wall time spent
     """
 
@@ -44,7 +44,7 @@ class Progress:
 def save_checkpoint(
     path: str | Path, run: dict[str, Any], progress: Progress, recorder: Recorder, oracle: Oracle
 ) -> None:
-    """Write the state of a run; ``run`` is JSON and says which run it is."""
+    """Write the state of a run; ``run`` identifies it and must be JSON serializable."""
     arrays: dict[str, Any] = {f"history.{name}": value for name, value in recorder.arrays().items()}
     arrays |= {f"oracle.{name}": value.cpu().numpy() for name, value in oracle.state().items()}
     arrays |= {"points": progress.points.cpu().numpy(), "run": np.array(json.dumps(run))}
@@ -54,7 +54,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: str | Path, run: dict[str, Any], recorder: Recorder, oracle: Oracle) -> Progress:
-    """Restore recorder and oracle in place, and return the progress; ``run`` must be the same run."""
+    """Restore recorder and oracle in place, and return the progress; ``run`` must match the checkpoint."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"{path}: no checkpoint there: start the run without resume")

@@ -39,9 +39,9 @@ def choose_oracle(
     name : a name of `ORACLES`, or whatever `discoformer.methods.resolve` takes
     start : field of the start, which SBTM is first fitted to
     seed : of SBTM's weights and noise
-    every : answers per fit of a network, which is carried along in between; the others are cheap, or
+    every : answers per fit of a network, which is carried along in between; other oracles are cheap, or
         train at every step anyway
-    calibrate : correct the score by `Calibrated`, whichever oracle it is
+    calibrate : correct the score with `Calibrated`, whatever the oracle
 
     >>> from discoformer.particles import landau_start
     >>> type(choose_oracle("gaussian", landau_start("gaussian", 3))).__name__

@@ -5,8 +5,8 @@ With the collision kernel A(z) = C |z|^g (|z|^2 I - z z') and scores s_i at velo
     dv_i/dt = -(1/n) sum_j A(v_i - v_j) (s_i - s_j).
 
 A is even and A(z) z = 0, so momentum is conserved and the energy does not change to first order in
-time, whatever the scores are.  Maxwell molecules (g = 0) make a polynomial of the pair, whose sum
-over j needs moments only; other powers need the pairs, visited here in blocks that fit the cache.
+time, whatever the scores are.  For Maxwell molecules (g = 0) the term of a pair is a polynomial,
+whose sum over j needs only moments; other powers need all pairs, in blocks that fit the cache.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def pair_velocity(points: Tensor, scores: Tensor, gamma: float, strength: float)
     Notes
     -----
     Distances come from products, with an absolute error of |z|^2 of about 1e-15 times the variance.
-    The sum only sees a pair through |z|^g c z, so that a pair at distance r errs by 1e-15 / r^2 of its
-    own share: nothing at any distance that occurs.
+    A pair enters the sum only through |z|^g c z, so at distance r its term has a relative error of about
+    1e-15 / r^2: negligible at any distance that occurs.
 
     >>> v = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     >>> pair_velocity(v, torch.tensor([[0.0, 1.0], [0.0, -1.0]]), -3.0, 1.0)[:, 1].tolist()
@@ -106,7 +106,7 @@ def _pair_sum(v: Tensor, s: Tensor, gamma: float) -> Tensor:
             torch.mm(left_inner[rows], right_inner[columns].T, out=c)
             _power(r2, gamma, guard, power, spare)
             if other == start:
-                power.fill_diagonal_(0)  # a particle does not meet itself, and rounding must not say so
+                power.fill_diagonal_(0)  # a particle does not collide with itself, not even by rounding
             sums = (r2.mul_(power), values[0], by_weight), (c.mul_(power), values[1], by_inner)
             for kernel, value, total in sums:
                 total[rows].addmm_(kernel, value[columns])

@@ -29,7 +29,7 @@ class Equation(ABC):
 
     @property
     def name(self) -> str:
-        """Name for reports, and to tell whose a checkpoint is."""
+        """Name in reports and checkpoints."""
         return type(self).__name__
 
     @abstractmethod
@@ -37,7 +37,7 @@ class Equation(ABC):
         """Velocity (..., n, d) of particles at ``points`` (..., n, d) with ``scores`` (..., n, d)."""
 
     def energy(self, points: Tensor) -> Tensor:
-        """Mean energy per particle (...): kinetic, |x|^2 / 2, unless the equation knows better."""
+        """Mean energy per particle (...): kinetic, |x|^2 / 2, unless the equation overrides it."""
         return 0.5 * points.square().sum(-1).mean(-1)
 
 
@@ -88,7 +88,7 @@ class FokkerPlanck(Equation):
 
 
 class OrnsteinUhlenbeck(FokkerPlanck):
-    """Linear drift to a center: b(x) = -rate (x - center); in the long run N(center, D / rate I).
+    """Linear drift to a center, b(x) = -rate (x - center); the stationary law is N(center, (D / rate) I).
 
     >>> OrnsteinUhlenbeck(rate=2.0).velocity(torch.ones(1, 1), -torch.ones(1, 1)).tolist()
     [[-1.0]]
@@ -134,9 +134,8 @@ class DoubleWell(FokkerPlanck):
 class Landau(Equation):
     """Homogeneous Landau equation with the kernel A(z) = C |z|^gamma (|z|^2 I - z z'), d >= 2.
 
-    Momentum is conserved and so is energy, up to the time step: forward Euler adds
-    dt^2 / 2 E|u|^2 per step.  `name` tells Maxwell (gamma 0) and Coulomb (gamma -3), and C if it is not
-    the paper's 1/24.
+    Momentum is conserved, and so is energy up to the time step: forward Euler adds dt^2 / 2 E|u|^2 per
+    step.  `name` names Maxwell (gamma 0) and Coulomb (gamma -3), and gives C if it is not the paper's 1/24.
 
     Parameters
     ----------

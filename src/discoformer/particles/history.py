@@ -38,7 +38,7 @@ class History:
     energy : (k, ...), per particle: what the equation calls its energy
     entropy : (k, ...), minus the mean log density at the particles; NaN if the oracle knows only scores
     production : (k, ...), -E[u.s], the rate at which transport with velocity u changes the entropy
-    seconds : (k,), wall time of the run up to this row, without the rows still to come
+    seconds : (k,), wall time of the run up to this row
     frame_times, frames : (f,) and (f, ..., n, d), the particles at the times asked for
     points : (..., n, d), the particles at the end
     """
@@ -70,7 +70,7 @@ class History:
 
 
 class Recorder:
-    """Collects the rows of a `History`, and goes into a checkpoint and out of it."""
+    """Collects the rows of a `History`; a checkpoint saves and restores it."""
 
     _columns = tuple(f.name for f in fields(History) if f.name != "points")
 
@@ -86,7 +86,7 @@ class Recorder:
         velocity: Tensor,
         seconds: float,
     ) -> None:
-        """Count one time in."""
+        """Add the row of one time."""
         score, log_density = answer
         nothing = torch.full(points.shape[:-2], torch.nan, dtype=points.dtype, device=points.device)
         row = {
@@ -119,7 +119,7 @@ class Recorder:
         return {name: value.cpu().numpy() for name, value in self._stacked().items()}
 
     def restore(self, arrays: dict[str, NDArray[np.float64]]) -> None:
-        """Take `arrays` back."""
+        """Restore rows saved by `arrays`."""
         self._rows = {name: list(torch.from_numpy(arrays[name])) for name in self._columns}
 
     def _stacked(self) -> dict[str, Tensor]:

@@ -2,8 +2,8 @@
 
     history = integrate(Landau(), start, KDE(), dt=0.01, steps=400)
 
-At every step the oracle says the score of the particles, the equation turns it into a velocity, and
-the particles move.  Nothing is random here: two runs from one start are the same run.
+At every step the oracle gives the score at the particles, the equation turns it into a velocity, and
+the particles move.  Nothing is random here: two runs from the same start are identical.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def integrate(
     equation : Equation
     start : (..., n, d), the particles at ``time``; a batch of samples makes a batch of runs
     oracle : a method (fitted anew at every step), an `Oracle`, or a function (points, time) -> scores
-    dt, steps : length and number of steps; a row of the history before each and one at the end
+    dt, steps : length and number of steps; the history has a row before each step and one at the end
     scheme : "euler", or "heun" for second order with two scores per step
     tolerance : with "heun": cut every interval dt into steps whose local error, as a share of the
         particles' spread, is below this
-    frames : times at which to keep all particles, each moved up to the next multiple of dt
+    frames : times at which to keep all particles, each rounded up to a multiple of dt
     checkpoint : npz file for the state of the run, written every ``save_seconds`` and at the end
-    resume : go on from the checkpoint, exactly as if the run had never stopped; everything else as in the
-        call that wrote it, except that ``steps`` may be larger
+    resume : continue from the checkpoint, exactly as if the run had never stopped; all other arguments must
+        be those of the call that wrote it, except that ``steps`` may be larger
     label : show a progress bar with this label
 
     Returns
@@ -114,7 +114,7 @@ def integrate(
             save_checkpoint(checkpoint, run, progress, recorder, source)
             saved = clock.perf_counter()
 
-    if checkpoint is not None:  # before the last look, so that a longer run may go on from here
+    if checkpoint is not None:  # before the last answer, so that a longer run can continue from here
         save_checkpoint(checkpoint, run, progress, recorder, source)
     end = time + steps * dt
     if steps in kept:
@@ -134,7 +134,7 @@ class _Stepper:
         self.tolerance = tolerance
 
     def look(self, points: Tensor, time: float) -> tuple[Answer, Tensor]:
-        """What the oracle says at these particles, and the velocity it makes."""
+        """The oracle's answer at these particles, and the velocity that follows from it."""
         estimate = ask(self.oracle, points, time)
         velocity = self.equation.velocity(points, estimate.score)
         if not bool(torch.isfinite(velocity).all()):

@@ -1,4 +1,4 @@
-"""Coulomb (and any other) collisions by pair Monte Carlo: the reference where nothing is closed.
+"""Coulomb (and any other) collisions by pair Monte Carlo: the reference where there is no closed form.
 
 In a time step every particle meets one other, drawn at random.  Their relative velocity z keeps its
 length and turns by a random angle, so momentum and energy are conserved to rounding.  The law of the
@@ -7,8 +7,8 @@ angle is von Mises-Fisher's on the sphere, with the mean cosine of the Landau di
     E cos = exp(-4 (d-1) C |z|^g dt).
 
 Cost is linear in the number of particles, and the law is right to first order in dt for any d >= 2.  With
-g < 0 pairs closer than (4 (d-1) C dt)^(-1/g) turn less than in first order, because no angle is large enough:
-relaxation is too slow unless few pairs are as close, which several rounds of pairs per step see to.
+g < 0, pairs closer than (4 (d-1) C dt)^(-1/g) turn less than to first order, as no angle is large enough.
+Relaxation is then too slow unless few pairs are that close; several rounds of pairs per step make them few.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Collided", "concentration", "pair_monte_carlo"]
 
 Array = NDArray[np.float64]
 _KNOTS = 2**15  # of the table of concentrations: linear interpolation to a relative 1e-7
-_SMALL, _LARGE = 1e-4, 1e6  # in units of d: outside, the first term of the series is as good as the table
+_SMALL, _LARGE = 1e-4, 1e6  # in units of d: outside, the first term of the series is as accurate as the table
 
 
 class Collided(NamedTuple):
@@ -57,7 +57,7 @@ def pair_monte_carlo(
     start : (n, d), d >= 2
     dt, steps : length and number of time steps
     gamma, strength : of the kernel C |z|^gamma (|z|^2 I - z z')
-    rounds : of pairs within a step, each of length dt / rounds
+    rounds : of pairs within a step, each over a time dt / rounds
     seed : of pairs and angles
 
     >>> x = torch.randn(100, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -137,7 +137,7 @@ def _collide(v: Array, dt: float, gamma: float, strength: float, rng: np.random.
     apart = square > 0  # coinciding particles have no direction to turn
     first, second, center, z, square = (a[apart] for a in (first, second, center, z, square))
     length = np.sqrt(square)
-    # with an odd number one rests: the others make up for it
+    # with an odd number one particle rests; the others make up for it
     rate = 4 * (dim - 1) * strength * dt * n / (2 * pairs)
     half = 0.5 * _turn(z, length, np.exp(-rate * length**gamma), rng)
     v[first], v[second] = center + half, center - half
@@ -152,7 +152,7 @@ def _turn(z: Array, length: Array, mean_cosine: Array, rng: np.random.Generator)
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     sine = np.sqrt(versine * (2 - versine))
     turned = (1 - versine)[:, None] * unit + sine[:, None] * normal
-    # to the last bit of |z|: the energy is what the length says
+    # restore |z| to the last bit: it carries the energy
     exact: Array = turned * (length / np.linalg.norm(turned, axis=1))[:, None]
     return exact
 
@@ -161,7 +161,7 @@ def _versine(kappa: Array, dim: int, rng: np.random.Generator) -> Array:
     """Draws of 1 - cos under the density exp(kappa cos) sin^(d-2), by Wood's rejection (1994).
 
     Written for 1 - cos throughout, which keeps the small angles of large kappa exact.  In three dimensions
-    it has a cut exponential law, which needs no rejection.
+    it has a truncated exponential law, which needs no rejection.
     """
     if dim == 3:
         rate = np.maximum(kappa, 1e-300)

@@ -1,8 +1,8 @@
-"""Score oracles: what gives the particles their score at every step.
+"""Score oracles: where the particles get their score at every step.
 
 Any `Method` is one, fitted anew to the particles of every step.  An oracle of another kind is a small
 object, or a plain function of points and time; one with a memory of its own (a network that goes on
-training) hands it over in `state` and takes it back in `restore`, so that a run can be resumed.
+training) saves it with `state` and gets it back with `restore`, so that a run can be resumed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Answer(NamedTuple):
-    """What an oracle says of the particles: score (..., n, d), and log density (..., n) if it knows it."""
+    """An oracle's answer at the particles: score (..., n, d), and log density (..., n) if it knows it."""
 
     score: Tensor
     log_density: Tensor | None = None
@@ -49,7 +49,7 @@ class Oracle(ABC):
 
     @property
     def name(self) -> str:
-        """Name for reports, and to tell whose a checkpoint is."""
+        """Name in reports and checkpoints."""
         return type(self).__name__
 
     @abstractmethod
@@ -61,18 +61,18 @@ class Oracle(ABC):
         return {}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Take a `state` back."""
+        """Restore what `state` returned."""
         if state:
             raise DataError(f"oracle {self.name} keeps no state, but the checkpoint holds some")
 
 
 class MethodOracle(Oracle):
-    """A method of the spine, fitted to the particles of every step and read at them.
+    """A method, fitted to the particles of every step and evaluated at them.
 
     Parameters
     ----------
     method : Method
-    name : to tell two networks apart; by default the method's class
+    name : to tell networks apart; by default the method's class
 
     >>> import torch
     >>> from discoformer import KDE
@@ -140,7 +140,7 @@ def as_oracle(source: OracleLike) -> Oracle:
 
 
 def ask(oracle: Oracle, points: Tensor, time: float) -> Answer:
-    """What the oracle says at these particles, refused unless it is one score per particle.
+    """The oracle's answer at these particles, refused unless it has one score per particle.
 
     >>> import torch
     >>> ask(as_oracle(lambda points, time: points[:1]), torch.ones(3, 1), 0.0)
@@ -160,7 +160,7 @@ def ask(oracle: Oracle, points: Tensor, time: float) -> Answer:
 class GaussianClosure(Method):
     """The Gaussian with the mean and covariance of the sample: score -S^-1 (x - m).
 
-    The cheapest oracle, exact only while the solution is Gaussian, which Landau's does not stay.
+    The cheapest oracle.  It is exact only while the solution is Gaussian, and Landau's does not stay so.
 
     >>> import torch
     >>> x = torch.tensor([[0.0], [2.0]], dtype=torch.float64)
@@ -182,8 +182,8 @@ class Blob(Method):
 
         s(y) = grad log (K * f)(y) + sum_j w_j grad K(y - x_j) / (K * f)(x_j),
 
-    so that w_i s(x_i) = dE / dx_i exactly and the semi-discrete flow dissipates E.  Nothing says that
-    s is the gradient of a normalized log density, so that the field answers with the score only.
+    so that w_i s(x_i) = dE / dx_i exactly and the semi-discrete flow dissipates E.  In general
+    s is not the gradient of a normalized log density, so the field answers with the score only.
 
     Parameters
     ----------

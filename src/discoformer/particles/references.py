@@ -4,8 +4,8 @@
 - Maxwell molecules, isotropic: a solution in full, due to Bobylev, Krook and Wu (`BKW`).
 - Ornstein-Uhlenbeck: a Gaussian mixture stays one, with moving means and variances.
 
-For Coulomb collisions nothing is closed: see `discoformer.particles.monte_carlo`.  A Gaussian does
-*not* stay Gaussian under Landau collisions, so -S(t)^-1 v is a truth at the start only.
+For Coulomb collisions there is no closed form: see `discoformer.particles.monte_carlo`.  A Gaussian does
+*not* stay Gaussian under Landau collisions, so -S(t)^-1 v is the exact score at the start only.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STARTS = ("gaussian", "two-mode")
 def landau_start(kind: str, dim: int) -> LocationScaleMixture:
     """The paper's anisotropic start: variances 1.8, 0.2, 1, ..., 1, as one Gaussian or as two modes.
 
-    The two modes 1/2 N(+-e_1, diag(.8, .2, 1, ...)) have the covariance of the one.
+    The two modes 1/2 N(+-e_1, diag(.8, .2, 1, ...)) have the covariance of the single Gaussian.
 
     >>> landau_start("two-mode", 3).means[:, 0].tolist()
     [1.0, -1.0]
@@ -67,15 +67,15 @@ def landau_start(kind: str, dim: int) -> LocationScaleMixture:
 def match_moments(points: Any, mean: Tensor, target: Tensor) -> Tensor:
     """Points (..., n, d) moved by an affine map to this mean (..., d) and covariance (..., d, d).
 
-    Among such maps S^(-1/2) T^(1/2) is the identity when nothing has to change.  It starts a large
-    reference sample from a small sample's own moments.
+    The map S^(-1/2) T^(1/2) is the identity when nothing has to change.  Use it to start a large reference
+    sample from a small sample's own moments.
 
     >>> x = match_moments([[0.0], [2.0]], torch.tensor([5.0]), torch.tensor([[4.0]]))
     >>> x.flatten().tolist()
     [3.0, 7.0]
     """
     sample = check_points(points, "points", min_rows=2)
-    center = Whiten().fit(sample).center  # for its errors: a singular covariance has no such map
+    center = Whiten().fit(sample).center  # Whiten for its errors: a singular covariance has no such map
     inverse = torch.linalg.inv(_symmetric_root(covariance(sample)))
     moved: Tensor = (sample - center) @ inverse @ _symmetric_root(target.to(sample))
     return moved + mean.to(sample).unsqueeze(-2)
@@ -106,7 +106,7 @@ class BKW(Distribution):
         f(v) = (2 pi K)^(-d/2) exp(-|v|^2 / 2K) (P + Q |v|^2),    K = 1 - exp(-2 (d-1) C t),
         P = ((d+2) K - d) / 2K,    Q = (1 - K) / 2K^2
 
-    Mean zero and covariance I at all times, N(0, I) in the long run, and from `earliest` on a density.
+    Mean zero and covariance I at all times; a density from `earliest` on, and N(0, I) in the long run.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class BKW(Distribution):
 
     @staticmethod
     def earliest(dim: int, strength: float = STRENGTH) -> float:
-        """Time from which on the solution is a density.
+        """Earliest time at which the solution is a density.
 
         >>> round(BKW.earliest(2), 3), round(BKW.earliest(3), 3)
         (8.318, 5.498)

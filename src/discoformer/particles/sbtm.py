@@ -135,7 +135,7 @@ class SBTM(Oracle):
             if float(relative.detach().max()) < self.start_tolerance:
                 break
             self._step(relative)
-        self._set_layers([layer.detach() for layer in self._layers])  # Adam forgets the other loss
+        self._set_layers([layer.detach() for layer in self._layers])  # Adam starts anew for the other loss
 
     def _step(self, loss: Tensor) -> None:
         """One Adam step; losses (...) of a batch add up, so its networks do not see each other."""

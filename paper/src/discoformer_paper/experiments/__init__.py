@@ -1,9 +1,9 @@
 """Every table and figure of the paper, each from one command: `discoformer reproduce NAME`.
 
-There is a module for each, with three functions, `run`, `summary` and `figure` (see
+Each has a module with three functions, `run`, `summary` and `figure` (see
 `discoformer_paper.harness.runner`), and with `KEYS` and `VALUES`, the columns of its CSV file, unless they
-are those of score errors.  To add one, write the module and describe it in `catalogue.toml`: the command,
-the page of results and the tests find it there.
+are the usual ones of score errors.  To add one, write the module and describe it in `catalogue.toml`: the
+command, the page of results and the tests find it there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMES = tuple(_CATALOGUE)
 
 
 def find(name: str) -> Experiment:
-    """The experiment of this name.
+    """The experiment with this name.
 
     >>> find("large_n").source
     'Table 2'

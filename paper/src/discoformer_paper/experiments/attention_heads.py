@@ -1,12 +1,12 @@
 """Figures 12 and 13: the eight heads of layer 0, near, far and directed.
 
-Diagonal Gaussian mixtures, 1 to 10 modes in turn, n = 512, in the plane.  Of every head: its reach (mean
-squared distance of what it attends to, relative to all pairs), its pull (how far the mean of what it
-attends to is from the mean of the sample, in standard deviations), and the Gaussian kernel that agrees
-best with it.  Our own network has no heads; it stands beside their mean, and so does Scott's kernel.  The
-heads of our training of the core have Gaussian kernels built in, whose bandwidths are learned, and so look
-near by construction: the paper's claims are judged by a plain Transformer without kernels, in two dimensions
-if there is one.
+Diagonal Gaussian mixtures, 1 to 10 modes in turn, n = 512, in the plane.  Measured for every head: its reach
+(mean squared distance of what it attends to, relative to all pairs), its pull (how far the mean of what it
+attends to is from the mean of the sample, in standard deviations), and the Gaussian kernel that agrees best
+with it.  Our own network has no heads; it stands beside their mean, and so does Scott's kernel.  The heads of
+the core as we trained it have Gaussian kernels built in, with learned bandwidths, and so look near by
+construction.  The paper's claims are therefore judged by a plain Transformer without kernels, in two
+dimensions if there is one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from discoformer_paper.harness.summary import Claim, Line, Summary, Verdict, num
 KEYS = ("d", "n", "seed", "method", "head")
 MEAN = "mean"
 VALUES = ("reach", "pull", "best_correlation", "bandwidth")
-# reach of a near and of a far head (1 is everything alike), pull of a directed one; the paper has no numbers
+# reach of a near and of a far head (1: all points equally), pull of a directed one; the paper has no numbers
 NEAR, FAR, DIRECTED = 0.25, 1.0, 0.5
 
 
@@ -104,7 +104,7 @@ def summary(rows: Rows, ours: str) -> Summary:
 def _some(
     what: str, unit: str, found: dict[str, float], sign: Literal["<", ">"], bound: float, why: str
 ) -> Claim:
-    """The claim that some heads do, beyond the standard error of the number."""
+    """The claim that some heads do, by more than the standard error."""
     text = f"{what} ({WITHOUT}: {unit} {sign} {bound:g}, {why}; the paper gives no number)"
     if not found:
         return Claim("paper", text, "not tested", "not measured")

@@ -3,8 +3,8 @@
 Diagonal Gaussian mixtures with 1 to 10 modes in turn, n = 512, d = 1 and 2.  The attention of a layer,
 averaged over its heads, is an n x n matrix whose rows sum to one; it is compared with the kernel that the
 paper prints, exp(-|x - y|^2) in the units of the data, and with the Gaussian kernel of the bandwidth that
-agrees best, in whitened coordinates.  The heads of our training of the core have Gaussian kernels built in
-(the paper's Proposition 3.5) and so cannot tell whether attention learns to be one: the paper's claims are
+agrees best, in whitened coordinates.  The heads of the core as we trained it have Gaussian kernels built in
+(the paper's Proposition 3.5), so they cannot show whether attention learns to be one.  The paper's claims are
 judged by a plain Transformer without kernels, in two dimensions, as in the paper, if there is one.  Our own
 network looks at the sample through the components of its mixture (see `attention_maps`).
 """
@@ -111,7 +111,7 @@ def summary(rows: Rows, ours: str) -> Summary:
 
 
 def in_plane(cases: Cases) -> Cases:
-    """The case of the paper's dimension, two, if it was measured."""
+    """The case of two dimensions, as in the paper, if it was measured."""
     return {name: case for name, case in cases.items() if name == "d=2"} or cases
 
 

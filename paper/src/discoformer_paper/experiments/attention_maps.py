@@ -1,7 +1,7 @@
 """Attention of the paper's core as maps, and the weights of kernels and mixtures in the same form.
 
-A map (n, n) has a row for every point of a sample: the shares of the other points in its answer, with sum
-one.  The paper's core has one for every head and layer.  A kernel estimate has exp(-|x - y|^2 / 2 h^2),
+A map (n, n) has a row for every point of a sample: the shares of all points in its answer, which sum
+to one.  The paper's core has one for every head and layer.  A kernel estimate has exp(-|x - y|^2 / 2 h^2),
 normalized.  A mixture looks through its components: a point belongs to components, and a component is the
 mean of the points that belong to it, so the map is the product of the two.
 """
@@ -79,7 +79,7 @@ def maps_of(method: Method, sample: Tensor) -> Tensor:
 
 
 def _by_field(field: Field, sample: Tensor) -> Tensor:
-    """The map (n, n) of a mixture, or of a blend of mixtures, in which a point belongs to the parts, too."""
+    """The map (n, n) of a mixture, or of a blend of mixtures, where a point also belongs to the parts."""
     if isinstance(field, Blend):
         log_parts = (
             torch.stack([part.log_density(sample) for part in field.parts]) + field.log_weight[:, None]
@@ -133,7 +133,7 @@ def reach_and_pull(weights: Tensor, sample: Tensor) -> tuple[float, float]:
     """How far a map looks, and whether it has a favourite direction.
 
     Reach is the mean squared distance of what is looked at, relative to that of all pairs: 0 is the point
-    itself, 1 is everything alike, more is far away.  Pull is the distance between the mean of what is
+    itself, 1 is all points equally, more is far away.  Pull is the distance between the mean of what is
     looked at and the mean of the sample, in standard deviations: near 0 unless all points look the same
     way.
 

@@ -2,12 +2,12 @@
 
 Particles start from the exact solution (d = 2 at t = 8.4, d = 3 at t = 5.5) and run for 20 steps of 0.25,
 forward Euler, with each oracle.  Networks are fitted every 5 steps and carried along with the particles in
-between, ours calibrated to the particles of every step (`discoformer.particles.Calibrated`), as
-`discoformer landau` runs it, and also not calibrated.  At the start, the middle and the end the score of a
+between.  Ours is calibrated to the particles of every step (`discoformer.particles.Calibrated`), as in
+`discoformer landau`, and also measured without.  At the start, the middle and the end the score of a
 fit to the particles is compared with the exact score, sqrt(sum |s_hat - s|^2 / sum |s|^2): on the particles
 as each oracle has moved them, and on independent exact samples at the same times (the blob method up to
-n = 4000).  The former are no longer samples: a flow that smooths evens the particles out, and so helps its
-own oracle.  The latter are the same for all.
+n = 4000).  The former are no longer samples: an oracle that smooths evens the particles out, which makes
+its own task easier.  The latter are the same for all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEYS = ("d", "n", "method", "seed")
 STARTS = {2: 8.4, 3: 5.5}
 SIZES = (500, 1000, 2000, 4000, 8000)
 RIVALS = ("kde", "blob", "gaussian")
-LARGEST_BLOB = 4000  # beyond, its pairs take a third of the whole experiment
+LARGEST_BLOB = 4000  # beyond this, its pairs take a third of the whole experiment
 TIMES = ("start", "middle", "end")
 EXACT = ("start", "exact_middle", "exact_end")  # the particles of the start are an exact sample
 MEASURES = {"particles": TIMES, "exact samples": EXACT}

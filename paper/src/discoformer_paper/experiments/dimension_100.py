@@ -1,8 +1,8 @@
 """Table 5: score and log density in a hundred dimensions.
 
 Two components with diagonal covariances, n = 2048, answers at 256 fresh points.  The paper does not say
-whether [0.2, 1] are standard deviations or variances: both are measured; with variances, Scott's KDE has
-about the error that the paper reports for it.  Score errors are mean squares per coordinate, as there.
+whether [0.2, 1] are standard deviations or variances, so both are measured; with variances, Scott's KDE has
+about the error that the paper reports for it.  Score errors are mean squares per coordinate, as in the paper.
 The oracles have the bandwidth that is best in hindsight, as a multiple of Scott's: one for the score,
 another for the log density.
 """

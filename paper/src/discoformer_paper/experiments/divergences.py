@@ -2,8 +2,8 @@
 
 Every seed is a pair of Gaussian mixtures (the paper's prior, equal weights) in d = 2 and d = 5, and n
 points of each, n = 128 .. 8192.  The truth is a mean over a million points with the exact densities.
-Both divergences are estimated by folds, `split="folds"`; nearest neighbours (KL only) come as in their
-literature.  The paper's core is also measured by the paper's scheme, plug-in at the sample of f itself.
+Both divergences are estimated by folds, `split="folds"`; nearest neighbours (KL only) are used as in
+their literature.  The paper's core is also measured by the paper's scheme, plug-in at the sample of f itself.
 The paper has the formulas and a picture, but no numbers.
 """
 
@@ -63,9 +63,9 @@ def truth(dim: int, seed: int, points: int) -> tuple[float, float]:
 
 
 def by_method(method: Method, x: Tensor, y: Tensor, split: Split = "folds") -> tuple[float, float]:
-    cached = Cached(method, fits=7)  # without each fold, and to either sample
+    cached = Cached(method, fits=7)  # one without each fold, and one to each sample
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ImpossibleWarning)  # how far off values are is what is measured
+        warnings.simplefilter("ignore", ImpossibleWarning)  # impossible values count as errors here
         kl, rfi = (call(x, y, cached, split=split) for call in (kl_divergence, relative_fisher_information))
     return float(kl.value), float(rfi.value)
 

@@ -3,7 +3,7 @@
 Problems: a mixture of three Gaussians in one dimension (truth by quadrature), and random Gaussians in ten
 (closed form), n = 128 .. 8192.  Two schemes: `paper` is the plug-in estimate at the sample itself, with
 the mean of |s|^2 for Fisher information; `default` is `split="balanced"` of `discoformer.functionals`.
-Emp-SD-KDE and nearest neighbours (entropy only) come as in their literature, the paper's core by the
+Emp-SD-KDE and nearest neighbours (entropy only) are used as in their literature, the paper's core by the
 paper's scheme, at every n although its training ended at 1024.  Errors of the entropy are in nats, those of
 Fisher information relative to it.
 """
@@ -40,7 +40,7 @@ SIZES = tuple(2**k for k in range(7, 14))
 DIMS = {"three-mode": 1, "gaussian": 10}
 TITLES = {"three-mode": "three modes, d = 1", "gaussian": "Gaussian, d = 10"}
 VALUES = ("entropy", "entropy_error", "fisher", "fisher_error", "seconds")
-GAP = "fisher_gap"  # absolute error of Fisher information
+GAP = "fisher_gap"  # absolute error of the Fisher information
 NEIGHBOURS, EMPIRICAL = "nearest neighbours", "emp-sd-kde"
 RIVALS = ("Emp-SD-KDE", NEIGHBOURS, "KDE, default scheme", KDE)  # columns of the table
 CLAIMS = {  # of the paper, by problem and functional
@@ -87,10 +87,10 @@ def plug_in(method: Method, sample: Tensor) -> tuple[float, float]:
 
 
 def by_default(method: Method, sample: Tensor) -> tuple[float, float]:
-    """Both functionals as they come; they share their fits, to the sample and without each fold."""
+    """Both functionals by the default scheme; they share the fits to the sample and without each fold."""
     cached = Cached(method, fits=6)
     with torch.no_grad():
-        value = entropy(sample, cached, split="balanced").value  # as the lines that are there
+        value = entropy(sample, cached, split="balanced").value  # as in the rows measured so far
         return float(value), float(fisher_information(sample, cached).value)
 
 

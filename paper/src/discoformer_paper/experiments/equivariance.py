@@ -1,13 +1,13 @@
 """Table 1: does the answer follow the data under permutations, translations, scalings and rotations?
 
-For x -> x A + b the log density must lose log|det A| and the score must be multiplied by A^-T.  A trial
-draws a Gaussian mixture with rotated covariances (d = 2, 3, 5 in turn, n = 512), 128 fresh queries and a
-map of every kind; both sides answer at the same points, in double precision.  Relative mean squared
-errors of log density and score.  The paper's core, whose weights are for one dimension each, has as many
-trials in 2 and 3 dimensions as the others have in all.
+For x -> x A + b the log density must lose log|det A| and the score must be multiplied by A^-T.  A trial draws
+a Gaussian mixture with rotated covariances (d = 2, 3, 5 in turn, n = 512), 128 fresh queries and a map of
+every kind; both sides answer at the same points, in double precision.  Relative mean squared errors of log
+density and score.  The paper's core, with weights for each dimension, has as many trials in 2 and 3
+dimensions as the others have in all.
 
-The paper's listing whitens by the symmetric root S^(-1/2) of the covariance.  That root does not commute
-with scaling single columns: after it the whitened sample is turned, and a network that follows rotations
+The paper's listing whitens by the symmetric root S^(-1/2) of the covariance.  That root does not commute with
+the scaling of single columns: afterwards the whitened sample is rotated, and a network that follows rotations
 only approximately does not give the zero that the paper prints for anisotropic scaling.  `LISTING` is the
 core with that root in place of its own frame.
 """
@@ -48,7 +48,7 @@ PUBLISHED_ERRORS = {
     "full affine": 1e-4,
 }
 ROUNDING = 1e-16  # relative mean squares up to here are relative errors of 1e-8
-ZERO = 1e-33  # where the picture, whose axis is logarithmic, has an exact zero
+ZERO = 1e-33  # where the logarithmic axis of the picture shows an exact zero
 DIMS = (2, 3, 5)
 NO_AXES = f"ours, {WITHOUT_AXES}"
 LISTING = "printed listing"  # the core with the frame of the paper's listing
@@ -76,7 +76,7 @@ def _rotation(dim: int, generator: torch.Generator) -> Map:
 
 
 def _affine(dim: int, generator: torch.Generator) -> Map:
-    # two rotations about an axis scaling: condition numbers of a few tens, never singular
+    # a scaling of the axes between two rotations: condition numbers of a few tens, never singular
     scales = torch.diag(torch.exp(_normal(generator, dim)))
     left, right = random_rotations((2,), dim, generator, torch.float64)
     return left @ scales @ right, 10 * _normal(generator, dim)
@@ -148,7 +148,7 @@ def run(context: Context) -> Iterator[Job]:
 
 
 class SymmetricRoot(Method):
-    """A network of the paper's core that whitens by the symmetric root of the covariance, as printed."""
+    """The paper's core, whitening by the symmetric root of the covariance, as printed."""
 
     def __init__(self, network: AttentionNetwork) -> None:
         self.network = network
@@ -218,7 +218,7 @@ def figure(rows: Rows, context: Context) -> Figure:
         method: [larger_mean(found.where(map=kind)) for kind in kinds]
         for method, found in by_method(rows).items()
     }
-    step = 0.7 / len(errors)  # side by side, the published number at the left
+    step = 0.7 / len(errors)  # side by side, the published number on the left
     for index, (method, means) in enumerate(errors.items(), 1):
         style = style_of(method) | {"linestyle": "none", "markersize": 7}
         places = [x + step * (index - len(errors) / 2) for x in range(len(kinds))]

@@ -1,16 +1,16 @@
-"""Theorem B.2: the bounds on the risk for a target that is no Gaussian mixture, measured.
+"""Theorem B.2: the bounds on the risk for a target that is not a Gaussian mixture, measured.
 
 A target g = (1 - s) p + s q in the plane: p a Gaussian mixture of three modes, q Laplace columns of the same
-centre and spread, s the share.  The proof needs any mixture p near g; here it is the one that g is made of,
-so all distances are known: D_TV(g, p) = s D_TV(q, p), the squared L2(g) distance of the densities and the
+centre and spread, s the share.  The proof works with any mixture p near g; here it is the one that g is made
+of, so all distances are known: D_TV(g, p) = s D_TV(q, p), the squared L2(g) distance of the densities and the
 relative Fisher information I(g | p), by Monte Carlo.  With e the risk on p, the theorem says
 
     (a) density: risk on g <= 2 e + 2 |g - p|^2 + C D_TV
     (b) score:   risk on g <= 2 e + 2 I(g | p) + C D_TV
 
-C = 8 B (B + L), B the largest answer or truth and L the largest change of an answer when one of n points is
-replaced, times n.  B and L are bounds over everything and cannot be measured; the largest ones that occur in
-a data set stand for them, so C is, if anything, too small.
+with C = 8 B (B + L), B the largest answer or truth, and L the largest change of an answer when one of n
+points is replaced, times n.  B and L are bounds over all samples and cannot be measured; the largest values
+in a data set stand for them, so C is, if anything, too small.
 """
 
 from __future__ import annotations

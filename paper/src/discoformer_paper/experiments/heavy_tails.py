@@ -1,14 +1,14 @@
 """Tables 3 and 4, Figure 5: heavy tails that Gaussian mixtures do not have, and test-time training.
 
-Independent Laplace columns of scale one and independent Student-t columns of three degrees of freedom, in
-the plane, at the sample points; errors are mean squares per coordinate.  This is the reading of the
-paper's text that comes closest to its KDE numbers.  Test-time training takes 0 to 8 steps on the sample:
-of the consistency loss for the paper's core (`adapt_consistency`), and of the cross-validated likelihood
-for our network by one view, whose score is consistent by construction (`adapt_likelihood`).  The former
-costs n^2 with a second derivative: it is taken at 1024 of the points, drawn anew at every step, where there
-are more (the paper takes all), and five samples of 4096 points are adapted to.  Its rate was tuned by n on
-validation seeds (`paper/benchmarks/adaptation_rates.py`).  Test-time training is compared with none on the
-samples that the core was adapted to.
+Independent Laplace columns of scale one and independent Student-t columns of three degrees of freedom, in the
+plane, at the sample points; errors are mean squares per coordinate.  This is the reading of the paper's text
+that comes closest to its KDE numbers.  Test-time training takes 0 to 8 steps on the sample: of the
+consistency loss for the paper's core (`adapt_consistency`), and of the cross-validated likelihood for our
+network with one view, whose score is consistent by construction (`adapt_likelihood`).  The former needs
+second derivatives of n^2 pairs.  Of larger samples it therefore takes 1024 points, drawn anew at every step
+(the paper takes all), and of 4096 points only five samples are adapted to.  Its rate was tuned for each n on
+validation seeds (`paper/benchmarks/adaptation_rates.py`).  The error after test-time training is compared
+with the error before it on the samples that the core was adapted to.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ STEPS = (0, 2, 4, 6, 8)
 VIEW = f"ours, {ONE_VIEW}"
 DASHES = {0: "-", 4: ":", 8: "--"}  # the steps in the picture
 SIZES = {"laplace": (512, 1024, 2048, 4096), "student": (128, 256, 512, 1024)}
-ADAPTED = {4096: 5}  # samples that the core is adapted to, by size; of all others all
-LOSS_POINTS = 1024  # of a sample, drawn anew at every step: the whole would take n^2 second derivatives
+ADAPTED = {4096: 5}  # samples that the core is adapted to, by size; all samples of other sizes
+LOSS_POINTS = 1024  # of a sample, drawn anew at every step: all of it would take n^2 second derivatives
 TITLES = {"laplace": "Laplace", "student": "Student-t(3)"}
 PUBLISHED_KDES = {
     "laplace": (0.3810, 0.3305, 0.2990, 0.2650),
@@ -101,7 +101,7 @@ def problem(name: str, size: int) -> Problem:
 
 
 def adapted_job(of: Problem, contestant: Contestant, index: int, steps: Sequence[int]) -> Job:
-    """Errors of a network after every number of ``steps``, which increase, of one adaptation to a sample."""
+    """Errors of a network after each number of ``steps`` (increasing) of one adaptation to a sample."""
     network = contestant.method
     assert isinstance(network, Network)
     label = f"{contestant.label}, {of.name} n={of.size}"
@@ -128,7 +128,7 @@ def adapted_job(of: Problem, contestant: Contestant, index: int, steps: Sequence
 
 
 def _options(network: Network, size: int) -> dict[str, Any]:
-    """Of the core: the rate that was tuned, and how many points its loss is taken at."""
+    """For the core: its tuned rate, and the number of points in its loss."""
     if not isinstance(network, AttentionNetwork):
         return {}
     return {"lr": adaptation_rate(size), "points": LOSS_POINTS}
@@ -169,7 +169,7 @@ def after_steps(rows: Rows, method: str, steps: int, other: str) -> dict[str, tu
 
 
 def same_samples(rows: Rows) -> Rows:
-    """Of rows of one n: those of the samples that the core was adapted to, all if there are none."""
+    """From rows of one n: those of the samples that the core was adapted to, or all if there are none."""
     seeds = rows.where(method=core_name(2), steps=[*STEPS[1:]]).entries("seed")
     return rows.where(seed=seeds) if seeds else rows
 

@@ -1,14 +1,15 @@
 """Figure 11: relaxation of a plasma, the homogeneous Landau equation with a plug-in score.
 
-n = 500 particles, forward Euler; Maxwell dt = .01 to T = 4 in d = 3 and 10, Coulomb dt = 1 to T = 300 in
-d = 3; from N(0, diag(1.8, .2, 1, ...)) and from two modes with the same covariance.  The error of a run
-is max over t of |Sigma_11 - reference|, the reference started from the sample's own covariance: closed
-form (Maxwell), pair Monte Carlo of 50,000 particles with matched moments (Coulomb).  Networks are fitted
-every 25 steps and carried along with the particles in between (`discoformer.particles.Carried`).  Ours runs
-as in `discoformer landau`: in three dimensions it is calibrated to the particles of every step
-(`Calibrated`), and there also measured without.  The other oracles are fitted at every step.  Samples run in
-batches of five.  Times are wall times per step and sample, without the first step (where SBTM is fitted to
-the exact score of the start); with several workers they are those of one thread beside another job.
+n = 500 particles, forward Euler; Maxwell dt = .01 to T = 4 in d = 3 and 10, Coulomb dt = 1 to T = 300 in d
+= 3; from N(0, diag(1.8, .2, 1, ...)) and from two modes with the same covariance.  The error of a run is
+the maximum over t of |Sigma_11 - reference|, the reference started from the sample's own covariance:
+closed form (Maxwell), pair Monte Carlo of 50,000 particles with matched moments (Coulomb).  Networks are
+fitted every 25 steps and carried along with the particles in between (`discoformer.particles.Carried`).
+Ours runs as in `discoformer landau`: in three dimensions it is calibrated to the particles of every step
+(`Calibrated`), and also measured without calibration.  The other oracles are fitted at every step.
+Samples run in batches of five.  Times are wall times per step and sample, without the first step (where
+SBTM is fitted to the exact score of the start); with several workers they are those of one thread next to
+other jobs.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ CASES = (
     Case("coulomb-3", -3.0, 3, 1.0, 300),
 )
 DIMS = {case.name: case.dim for case in CASES}
-# as on the command line: where the particles are many for what a calibration fits
+# as on the command line: where there are enough particles for a calibration
 CALIBRATING = {case.name for case in CASES if calibration_pays(case.particles, case.dim)}
 
 
@@ -90,7 +91,7 @@ def samples(case: Case, start: str, batch: Sequence[int]) -> Tensor:
     return torch.stack([law.sample(case.particles, generator) for generator in generators])
 
 
-@lru_cache(maxsize=1)  # all oracles in turn are measured against one reference
+@lru_cache(maxsize=1)  # the oracles are measured in turn against one reference
 def reference(case: Case, start: str, batch: tuple[int, ...]) -> Tensor:
     """Sigma_11 (steps + 1, seeds) from each sample's own moments."""
     points = samples(case, start, batch)
@@ -170,12 +171,12 @@ def run(context: Context) -> Iterator[Job]:
 
 
 def as_run(case: str, ours: str) -> str:
-    """What our network is called in the measurements where it does what `discoformer landau` does."""
+    """What our network is called in the measurements when it runs as in `discoformer landau`."""
     return f"{ours}, {CALIBRATED}" if case in CALIBRATING else ours
 
 
 def at_end(rows: Rows) -> Rows:
-    """The last time of every run, whose errors and drifts are those of the whole."""
+    """The last time of every run; its errors and drifts are those of the whole run."""
     last = max(rows.numbers("time"), default=0)
     return Rows(rows.frame[rows.frame["time"].astype(float) == last])
 

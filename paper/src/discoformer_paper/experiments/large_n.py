@@ -1,11 +1,11 @@
 """Table 2: relative score error as n grows to 2^17, in 2 and 10 dimensions.
 
-Diagonal Gaussian mixtures with 1 to 10 modes in turn, standard deviations in [0.2, 1], at the sample
-points; from n = 2^16 on at the first 4096 of them, for every method, so that kernel density stays
+Diagonal Gaussian mixtures with 1 to 10 modes in turn, standard deviations in [0.2, 1], at the sample points;
+from n = 2^16 on at the first 4096 of them, for every method, so that kernel density estimates stay
 affordable.  The kernel estimate is chunked and never runs out of memory.  The mixture by BIC has diagonal
 covariances, like the truth, and takes part up to 2^14.  The paper's core is quadratic in n: at 2^16 it is
-measured on three data sets, of two, five and nine modes, at 2^17 on the one of five, and compared with others
-on the same.  The paper's training has seen n up to 2^14; its card says what ours has.
+measured on three data sets, with two, five and nine modes, at 2^17 on the one with five, and compared with
+others on the same sets.  The paper trained with n up to 2^14; the card of our core says what ours has seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PUBLISHED_ERRORS = {
     10: ((7.49, 4.65, 3.32, 2.83, 2.80, 2.74), (65.6, 61.3, 57.1, 52.9)),
 }
 LARGEST_GMM = 2**14
-CORE_SETS = {2**16: (1, 4, 8), 2**17: (4,)}  # data sets that the core is measured on; of smaller n all
+CORE_SETS = {2**16: (1, 4, 8), 2**17: (4,)}  # data sets that the core is measured on; all for smaller n
 
 
 def problem(dim: int, size: int) -> Problem:

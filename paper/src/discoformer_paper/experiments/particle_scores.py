@@ -15,7 +15,7 @@ from discoformer_paper.harness.contestants import Contestant
 
 __all__ = ["CALIBRATED", "PLAIN", "SEED", "Source", "batches", "calibrated", "sources"]
 
-SEED = 4_000_000  # of all particle experiments; the others and validation have their own
+SEED = 4_000_000  # of all particle experiments; other experiments and validation have their own
 BATCH = 5  # samples that run together
 CALIBRATED = "calibrated"
 PLAIN = "not calibrated"  # of ours, the title of a column
@@ -42,7 +42,7 @@ def sources(
 ) -> list[Source]:
     """Networks, and rivals by their names in `discoformer.particles.choices`; ``kde`` has Scott's rule.
 
-    A network is fitted once in ``every`` answers and carried along in between; rivals at each one.
+    A network is fitted once in ``every`` answers and carried along in between; rivals at every answer.
     """
     ours = [Source(found.identity, partial(_network, found, every)) for found in networks]
     return ours + [Source(name, partial(_rival, name, quick)) for name in rivals]

@@ -1,6 +1,6 @@
 """Figure 3: the score of a Gaussian in the plane as arrows, n = 1000.
 
-Standard normal samples; mean squared error per coordinate at the sample points, of all of them and of the
+Standard normal samples; mean squared error per coordinate at all sample points, and at the
 tenth that lies farthest from the centre, where the sample is sparse.  With this reading Scott's rule has
 about the error that the paper's figure shows for it.
 """

@@ -1,9 +1,9 @@
 """Figure 6: relative Fisher information, the score of one sample at the points of another.
 
-Two Gaussian mixtures f and g in the plane, 1000 points of each.  A network that was given the sample of g
+Two Gaussian mixtures f and g in the plane, 1000 points of each.  A network fitted to the sample of g
 answers at the points of f; the relative Fisher information E_f |grad log f - grad log g|^2 follows, by the
 paper's scheme (both scores from one fit each) and by that of `discoformer.functionals` (cross-fitting for
-the score of f).  The truth is an integral over a grid.  The paper's figure shows how it is done and claims no
+the score of f).  The truth is an integral over a grid.  The paper's figure shows the method and claims no
 accuracy.  `divergences` has random pairs and more sizes.
 """
 

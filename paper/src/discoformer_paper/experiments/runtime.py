@@ -1,7 +1,7 @@
 """Figure 15: seconds to answer at the sample points against n, in 2 and 10 dimensions.
 
 Fit and score at all n points of a Gaussian mixture of five modes, median of the repeats.  KDE is Scott's,
-chunked, so it has no n at which memory ends; the paper's core has the size of the paper's base model, in
+chunked, so it never runs out of memory; the paper's core has the size of the paper's base model, in
 single precision with a fused attention kernel, and random weights, because time does not depend on them.
 Slopes are those of log time in log n from n = 1024 on.  The paper measured on a GPU, so its claims are not
 tested here; ours are about processors.
@@ -29,8 +29,8 @@ from discoformer_paper.harness.summary import Cases, Claim, Line, Summary, judge
 KEYS, VALUES = ("d", "n", "repeat", "method"), ("seconds",)
 DIMS = (2, 10)
 SIZES = tuple(2**k for k in range(8, 17))
-LARGEST_CORE = 2**14  # beyond, a repeat takes minutes
-FITTED = 1024  # smaller n measure what a call costs whatever n is
+LARGEST_CORE = 2**14  # beyond this, a repeat takes minutes
+FITTED = 1024  # smaller n measure the fixed cost of a call
 CROSSING = 2048  # where the paper's KDE ceases to be faster than its model
 OUT_OF_MEMORY = 2**15  # where the paper's KDE fails
 PUBLISHED_SLOPES = {2: (1.65, 1.98), 10: (1.65, 2.53)}  # of the model and of KDE, read off the figure
@@ -54,7 +54,7 @@ def measure(method: Method, dim: int, size: int) -> dict[str, float]:
     """Seconds of one fit and answer."""
     sample = gmm_problem("diagonal", dim, size, modes=(5,)).draw(0).context
     with torch.no_grad():
-        method.fit(sample[:128]).score(sample[:128])  # the first call pays for what torch does once
+        method.fit(sample[:128]).score(sample[:128])  # the first call includes one-time work of torch
         start = time.perf_counter()
         method.fit(sample).score(sample)
         return {"seconds": time.perf_counter() - start}
@@ -130,7 +130,7 @@ def _elsewhere(text: str, what: str, cases: Cases) -> Claim:
 
 
 def _memory(rows: Rows) -> Claim:
-    """That KDE fails at the n at which the paper's did, which was a naive one on a GPU."""
+    """The claim that KDE runs out of memory where the paper's naive one on a GPU did."""
     text = f"KDE runs out of memory at n = {OUT_OF_MEMORY} (one that holds n^2 numbers, on a GPU with 48 GB)"
     times = {dim: medians(rows, dim, SCOTT).get(OUT_OF_MEMORY) for dim in DIMS}
     told = [f"d={dim}: {number(seconds)} s" for dim, seconds in times.items() if seconds is not None]

@@ -62,7 +62,7 @@ def measure(method: Method, size: int, seed: int) -> dict[str, float]:
     truth, generator = two_modes(), torch.Generator().manual_seed(seed)
     sample, new = truth.sample(size, generator), truth.sample(4096, generator)
     start = time.perf_counter()
-    with torch.no_grad():  # those who train turn it on themselves
+    with torch.no_grad():  # methods that train turn gradients on themselves
         field = method.fit(sample)
         field.score(sample)
     seconds = time.perf_counter() - start
@@ -90,7 +90,7 @@ def run(context: Context) -> Iterator[Job]:
 
 
 def median_seconds(rows: Rows, method: str) -> float:
-    """Median, because the first call pays for what torch does once; NaN without rows."""
+    """Median, because the first call includes one-time work of torch; NaN without rows."""
     found = rows.where(method=method).values("seconds")
     return float(np.median(found)) if len(found) else math.nan
 
@@ -134,7 +134,7 @@ def figure(rows: Rows, context: Context) -> Figure:
     fields |= {f"{n} steps": ScoreMatching(n, "sliced", frame="identity").fit(sample) for n in steps}
     for contestant in reversed(context.networks.for_dim(2)):
         fields[title_of(contestant.label)] = contestant.method.fit(sample)
-    count = -(-len(fields) // 2)  # in a line of two
+    count = -(-len(fields) // 2)  # panels in each of two lines
     picture = Figure(figsize=(2.9 * count + 6.3, 6.6), layout="constrained")
     grid = picture.add_gridspec(2, count + 2)
     scatter = picture.add_subplot(grid[:, count:])

@@ -4,7 +4,7 @@ The mixtures and variants of `sdkde_variants`, n = 128 .. 16384: plain KDE; SD-K
 (empirical), with a network's score, with the gradient of its log density (autograd; the paper's core up to
 n = 1024) and with the exact score (a bound); and the network's density directly.  Bandwidths: Scott's rule,
 and for SD-KDE also the rule of its authors.  The paper's claims are judged on the Gaussian mixtures and by
-Scott's rule, the only one that it names; slopes are over the n at which all have answered.
+Scott's rule, the only one that it names; slopes are over the n at which all were measured.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def run(context: Context) -> Iterator[Job]:
 
 
 def by_size(rows: Rows, method: str, variant: str, rules: Sequence[str] = RULES) -> dict[float, float]:
-    """Mean integrated squared error by n, with the better one of the rules."""
+    """Mean integrated squared error by n, with the better of the rules."""
     found = [rows.where(method=method, variant=variant, rule=rule).by("n", "ise") for rule in rules]
     return {n: UNIT * error for n, error in _lowest(found).items()}
 
 
 def _lowest(curves: Sequence[Mapping[float, float]]) -> dict[float, float]:
-    """The lowest one of some curves, by n."""
+    """The lowest of some curves, by n."""
     sizes = sorted({n for points in curves for n in points})
     return {n: least(*(points.get(n, math.nan) for points in curves)) for n in sizes}
 
 
 def slopes(curves: Mapping[str, Mapping[float, float]]) -> dict[str, float]:
-    """Slopes of curves over the n that all of them have, apart from those without any.
+    """Slopes of curves over the n that all of them have; curves without points do not count.
 
     >>> found = slopes({"a": {1: 1.0, 2: 0.5, 4: 7.0}, "b": {1: 1.0, 2: 2.0}, "c": {}})
     >>> [round(slope, 9) for slope in found.values()]
@@ -101,7 +101,7 @@ def summary(rows: Rows, ours: str) -> Summary:
         lines.append(Line(f"{mixture}, slope in n", slopes(curves)))
         steeper[mixture] = (lines[-1].found[OURS], lines[-1].found[KDE])
         if mixture.startswith("laplace"):
-            pass  # the paper has Gaussian mixtures here
+            pass  # the paper's claims here are about Gaussian mixtures
         elif not works(at):
             left_out.append(mixture)
         else:
@@ -143,7 +143,7 @@ def works(rows: Rows) -> bool:
 
 
 def kernels(rows: Rows, rule: str) -> dict[float, float]:
-    """The lower one of the errors of KDE and Emp-SD-KDE, by n."""
+    """The lower of the errors of KDE and Emp-SD-KDE, by n."""
     return _lowest([by_size(rows, "kde", "plain"), by_size(rows, "kde", "empirical", (rule,))])
 
 

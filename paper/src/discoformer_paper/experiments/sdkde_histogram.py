@@ -39,7 +39,7 @@ def run(context: Context) -> Iterator[Job]:
 
 def summary(rows: Rows, ours: str) -> Summary:
     lines = sdkde.shares_of_kde(rows, ours, 1, PUBLISHED_SHARES)
-    # the paper has one rule for all: a wider kernel for the same score is no rival
+    # the paper uses one rule for all, so a wider kernel for the same score does not compete
     first, *others = (line for line in lines if not line.what.endswith(TITLES["sd-kde"]))
     rivals = (*(line.found[CORE] for line in others), first.found[EMPIRICAL], first.found[KDE])
     best = measured({TITLES["scott"]: (first.found[CORE], least(*rivals))})

@@ -47,7 +47,7 @@ __all__ = [
 
 RULES = ("scott", "sd-kde")
 ONE_DIMENSION = ((0.4, -2.0, 0.5, 2.0, 1.0), (0.3, -2.0, 0.4, 4.0, 1.5), (0.5, 0.0, 0.4, 1.5, 1.5))
-LARGEST_AUTOGRAD = 1024  # for the paper's core: gradients of its density are five times as dear as it
+LARGEST_AUTOGRAD = 1024  # for the paper's core: gradients of its density cost five times as much as it
 SIZE, QUICK_SIZE = 2048, 256  # the n that the paper's model was trained on
 EMPIRICAL, EXACT, TRUTH = "Emp-SD-KDE", "exact score", "true density"
 TITLES = {"scott": "Scott's rule", "sd-kde": "rule of SD-KDE", "none": ""}
@@ -61,7 +61,7 @@ def mixtures() -> dict[str, Distribution]:
     found: dict[str, Distribution] = {}
     for name, family, unit in (("gauss", Normal(), 1.0), ("laplace", Laplace(), math.sqrt(2))):
         for index, (share, mean1, scale1, mean2, scale2) in enumerate(ONE_DIMENSION, 1):
-            std = [[unit * scale1], [unit * scale2]]  # the authors' scale of a Laplace is not its deviation
+            std = [[unit * scale1], [unit * scale2]]  # the authors' Laplace scale is not a standard deviation
             found[f"{name}{index}"] = fixed_mixture([share, 1 - share], [[mean1], [mean2]], std, family)
     means, std = [[-2.0, 0.0], [1.5, 1.5], [1.0, -2.0]], [[0.6, 1.2], [1.0, 0.5], [0.7, 0.7]]
     return found | {"plane": fixed_mixture([0.4, 0.35, 0.25], means, std)}

@@ -27,7 +27,7 @@ DIMS = (2, 10)
 SIZES = tuple(2**k for k in range(7, 14))
 TRIALS = 8  # points that are replaced in a sample, one at a time
 WATCHED = 32  # points whose scores are compared
-SLOPE = -0.9  # a largest change is noisy: so much counts as 1 / n
+SLOPE = -0.9  # the largest change is noisy: this slope counts as 1 / n
 VALUES = ("square", "largest", "score_square")
 
 

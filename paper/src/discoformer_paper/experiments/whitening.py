@@ -1,8 +1,8 @@
 """Table 6: the same network with and without whitening, inside and beyond its training scales.
 
 Gaussian mixtures in d = 1 whose location and scale are log-uniform: in [0.1, 10] as in training ("ID"),
-in [10, 1000] beyond it ("OOD"), at the sample points.  The paper names no ranges.  The networks are those of
-two recipes that are equal but for the frame; n is the largest of their training (the paper's is 2048).
+in [10, 1000] beyond it ("OOD"), at the sample points.  The paper names no ranges.  The networks come from
+two recipes that differ only in the frame; n is the largest of their training (the paper's is 2048).
 """
 
 from __future__ import annotations

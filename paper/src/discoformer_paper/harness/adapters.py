@@ -1,4 +1,4 @@
-"""Methods and fields of the harness: fits that are remembered, and answers that are known."""
+"""Methods and fields of the harness: cached fits, and known answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Cached", "KnownAnswers", "fit_density"]
 
 
 def fit_density(method: Method, sample: Tensor) -> PointDensity:
-    """A method's fit to a sample (n, d); `DataError` if it knows the score only."""
+    """A method's fit to a sample (n, d); `DataError` if it knows only the score."""
     return as_point_density(method.fit(sample))
 
 
@@ -52,7 +52,7 @@ class Cached(Method):
 
 
 class _CachedDensity(PointDensity):
-    """A density that remembers its last answer; the answer has no graph."""
+    """A density that remembers its last answer, without its autograd graph."""
 
     def __init__(self, field: PointDensity) -> None:
         self.field = field

@@ -1,8 +1,8 @@
 """What the benchmarks share: options, measurements on disk, tables, ratios with errors, and bars.
 
-A benchmark is a script whose `main` is made by `benchmark`.  Errors are kept line by line, so an interrupted
-run continues where it stopped: those of rivals in `peers.csv`, which new weights leave alone, those of
-networks in `models.csv`, where a network is known by its name and fingerprint.  The tables,
+A benchmark is a script whose `main` is made by `benchmark`.  Errors are written line by line, so an
+interrupted run continues where it stopped.  Those of rivals are in `peers.csv`, which new weights do not
+affect; those of networks in `models.csv`, where a network has its name and fingerprint.  The tables,
 `results/<table>.csv`, are made from the two.
 """
 
@@ -56,8 +56,8 @@ class Session:
     ----------
     results : folder
     datasets : per setting
-    model : name or path; it is loaded when it is needed
-    first : number of the first data set; later ones than usual get tables of their own
+    model : name or path; loaded when it is needed
+    first : number of the first data set; any but 0 gives tables of their own
     """
 
     def __init__(self, results: Path, datasets: int, model: str = "default", first: int = 0) -> None:
@@ -108,9 +108,9 @@ class Session:
         return found
 
     def runs(self, table: str, keys: Sequence[str], values: Sequence[str]) -> Ledger:
-        """Measurements of a table one by one, in results/<table>_runs.csv, and by method as the last key.
+        """The single measurements of a table, in results/<table>_runs.csv; the method is the last key.
 
-        Those of rivals stay, those of former weights of the model go.
+        Those of rivals are kept; those of former weights of the model are dropped.
         """
         ledger = Ledger(self.results / f"{table}_runs.csv", (*keys, "method"), values)
         label, identity, _ = self.ours
@@ -118,7 +118,7 @@ class Session:
         return ledger
 
     def bar(self, text: str, value: float, bound: float, *, below: bool = True) -> str:
-        """Note a bar, value <= bound (or >= with ``below=False``), and say whether it is met."""
+        """Record a bar, value <= bound (or >= with ``below=False``), and say whether it is met."""
         met = value <= bound if below else value >= bound
         self.bars.append((text, f"{value:.4g}", f"{'<=' if below else '>='} {bound:.4g}", met))
         return "met" if met else "MISSED"
@@ -126,9 +126,9 @@ class Session:
     def finish(
         self, table: str, header: Sequence[str], rows: Sequence[Sequence[object]], *, by_model: bool = True
     ) -> None:
-        """Print a table and keep it in results/<table>.csv, in place of what this model had there.
+        """Print a table and keep it in results/<table>.csv, in place of this model's earlier rows.
 
-        Without ``by_model`` it has no columns for the model and its data sets, and replaces the file.
+        Without ``by_model`` the table has no columns for model and data sets, and replaces the whole file.
         """
         cells = [list(map(str, row)) for row in rows]
         path = self.results / f"{table}{f'_from_{self.first}' if self.first else ''}.csv"
@@ -149,8 +149,8 @@ class Session:
     def verdict(self) -> int:
         """Print every bar, then how many are met, and return the exit code: 1 if one is missed.
 
-        A missed bar is a number to improve, not a broken program: that is an exception, with a traceback.
-        `make bench` runs all benchmarks, and fails in the end if one did.
+        A missed bar is a number to improve, not a failure of the program, which raises an exception.
+        `make bench` runs all benchmarks, and fails at the end if one did.
         """
         if self.bars:
             print("\nbars:")
@@ -169,8 +169,8 @@ def benchmark(
 ) -> Callable[[Callable[[Session, argparse.Namespace], None]], Callable[..., int]]:
     """Make a script's `main` from a function of the session and the parsed options.
 
-    ``datasets`` is their usual number, ``first`` adds an option for the number of the first one, ``options``
-    are further ones as `add_argument` takes them.
+    ``datasets`` is their usual number, ``first`` adds an option for the number of the first one, and
+    ``options`` are further options as `add_argument` takes them.
     """
 
     def decorate(measure: Callable[[Session, argparse.Namespace], None]) -> Callable[..., int]:
@@ -197,7 +197,7 @@ def benchmark(
 
 
 def _index(text: str) -> int:
-    """A whole number from zero."""
+    """A whole number, zero or more."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a data set: give one from 0")
     return int(text)
@@ -205,7 +205,7 @@ def _index(text: str) -> int:
 
 @contextmanager
 def unfinished(path: Path, keys: Sequence[str], values: Sequence[str]) -> Iterator[Ledger]:
-    """Measurements of a run that are on disk as soon as they are made, and gone when the run is through."""
+    """Measurements that are on disk as soon as they are made, and deleted when the run is complete."""
     yield Ledger(path, keys, values)
     path.unlink(missing_ok=True)
 
@@ -227,7 +227,7 @@ def ratio(ours: Rows, theirs: Rows) -> tuple[float, float]:
 
 
 def run_fresh(*arguments: str, timeout: float | None = None) -> str:
-    """Standard output of a fresh interpreter with these arguments; the last line of an error is told."""
+    """Standard output of a fresh interpreter with these arguments; an error quotes its last line."""
     command = [sys.executable, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     if done.returncode != 0:

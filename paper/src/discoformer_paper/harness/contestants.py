@@ -1,7 +1,7 @@
 """Who takes part: our network, the paper's core for the dimension, and rivals by name.
 
 A network may get new weights under an old name, so in a file of measurements it is called
-``name@fingerprint``.  Weights that are not installed are left out, with one line that says so.
+``name@fingerprint``.  Networks whose weights are not installed are left out, with one line that says so.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NETWORKS: dict[str, dict[str, Any]] = tomllib.loads(
 _RATES = {int(size): rate for size, rate in NETWORKS.pop("adaptation").items()}
 CORE_SIZE = 4096  # largest n for the core, which is quadratic in n, unless an experiment says otherwise
 ONE_VIEW, WITHOUT_AXES = "one view", "without axes"  # our network, used in another way
-_CORES = ("core", "whitened")  # the second says where it differs from the first
+_CORES = ("core", "whitened")  # the second lists only where it differs from the first
 RIVALS = PEERS  # what a user would pick instead of a network
 
 
@@ -103,11 +103,11 @@ class Networks:
         return self._load(self.model, single=False)
 
     def one_view(self) -> Contestant | None:
-        """Our network by one view of the sample, as it is; None if ours has no views."""
+        """Our network with one view, the sample as it is; None if ours has no views."""
         return self._used(ONE_VIEW, lambda views: views.network)
 
     def without_axes(self) -> Contestant | None:
-        """The same without axes, so that it follows every affine map; None if ours has no views."""
+        """Our network without axes, so that it follows every affine map; None if ours has no views."""
         return self._used(WITHOUT_AXES, lambda views: views.without_axes())
 
     def _used(self, how: str, method: Callable[[Views], Method]) -> Contestant | None:
@@ -117,7 +117,7 @@ class Networks:
         return Contestant(f"{ours.label}, {how}", ours.variant(how), method(ours.method))
 
     def shipped(self, name: str, *, single: bool = False) -> Contestant | None:
-        """A network by name or path, in single precision if asked; None, and one line, if it is not there."""
+        """A network by name or path, in single precision if asked; None, and a printed line, if missing."""
         if name in list_models() or Path(name).is_file():
             return self._load(name, single=single)
         if (name, False) not in self._found:
@@ -126,7 +126,7 @@ class Networks:
         return None
 
     def core(self, dim: int, kind: str = "core") -> Contestant | None:
-        """The paper's core, whose weights are for one dimension each; of another kind if asked.
+        """The paper's core for this dimension (each has its own weights), or a network of another kind.
 
         It computes in single precision: it is quadratic in n, and no table shows the difference.
         """
@@ -142,7 +142,7 @@ class Networks:
         return None if name is None else self.shipped(name, single=True)
 
     def largest_trained(self, name: str, usual: int = 1024) -> int:
-        """Largest n in the training of a network by name or path; the usual one if it is not there."""
+        """Largest n in the training of a network by name or path; the usual one if the network is missing."""
         cards = list_models()
         if name not in cards and not Path(name).is_file():
             return usual
@@ -154,13 +154,13 @@ class Networks:
         return [self.ours()] if core is None or core.label == self.label else [self.ours(), core]
 
     def is_stale(self, key: dict[str, str]) -> bool:
-        """Whether a line of measurements belongs to former weights of this run, or to a former core."""
+        """Whether a line of measurements belongs to former weights of a network, or to a former core."""
         label, _, mark = key.get("method", "").partition("@")
         label, _, _ = label.partition(",")  # "name, variant": a network used in another way
         marks = {found.mark for found in self._found.values() if found and found.label == label}
         if marks or not mark:
             return bool(marks) and mark not in marks
-        card = list_models().get(label)  # a core that `networks.toml` does not name any more is stale, too
+        card = list_models().get(label)  # a core that `networks.toml` no longer names is stale, too
         return card is not None and card.core["kind"] == "attention"
 
     def _load(self, name: str, *, single: bool) -> Contestant:
@@ -187,7 +187,7 @@ def core_name(dim: int, kind: str = "core") -> str:
 def network_name(kind: str, key: object) -> str:
     """What a network of `networks.toml` is called in measurements."""
     name = _listed(kind, key)
-    return f"{kind}-d{key}" if name is None else model_label(name)  # nobody has the first name
+    return f"{kind}-d{key}" if name is None else model_label(name)  # the first name is a placeholder
 
 
 def adaptation_rate(size: int) -> float:
@@ -200,7 +200,7 @@ def adaptation_rate(size: int) -> float:
 
 
 def is_core(label: str) -> bool:
-    """Whether this is the paper's core in some dimension, or the core used in some way.
+    """Whether this is the paper's core in some dimension, or a variant of it.
 
     >>> is_core(core_name(2)), is_core("default")
     (True, False)

@@ -52,7 +52,7 @@ _STYLES: dict[str, tuple[str, str, str, str | None]] = {
 
 
 def style_of(method: str) -> dict[str, Any]:
-    """How a method is drawn; ours is whatever has no style of its own.
+    """How a method is drawn; a method without a style of its own is ours.
 
     >>> style_of("paper's core")["color"], style_of("default")["color"]
     ('#0072B2', '#D55E00')
@@ -81,7 +81,7 @@ def _style(method: str) -> tuple[str, str, str, str | None] | None:
 def panels(
     count: int, *, columns: int | None = None, width: float = 4.4, height: float = 3.7
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels side by side; maps of one scale need more height than width."""
+    """A figure with panels side by side; maps with equal scales need more height."""
     columns = min(count, columns or count)
     lines = -(-count // columns)
     figure = Figure(figsize=(max(6.0, width * columns), height * lines), layout="constrained")
@@ -122,7 +122,7 @@ def curves(
 
 
 def arrows(axes: Axes, points: Tensor, vectors: Tensor, *, unit: float, **style: Any) -> Quiver:
-    """Arrows at points (m, 2) of a map whose axes have one scale; a vector of length ``unit`` is one long.
+    """Arrows at points (m, 2) of a map with equal scales; a vector of length ``unit`` is drawn one long.
 
     With ``values`` (m,) the arrows are coloured by them.
     """
@@ -158,7 +158,7 @@ def finish(
         entries |= dict(zip(labels, handles, strict=True))
     if "y" in log:
         _plain_numbers(axes)
-    letters = 12 * figure.get_figwidth()  # that fit side by side; a handle takes the room of six
+    letters = 12 * figure.get_figwidth()  # that fit side by side; a handle takes the space of six
     columns = int(letters // (6 + max(map(len, entries), default=0)))
     place: Any = {"loc": "outside lower center", "ncols": max(1, min(5, columns)), "frameon": False}
     figure.legend(list(entries.values()), list(entries), **place)

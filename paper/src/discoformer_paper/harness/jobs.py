@@ -1,4 +1,4 @@
-"""What the functions of an experiment are given, and what they give: a context, jobs, rows."""
+"""What the functions of an experiment receive and return: a context, jobs, rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Context:
     folder : where results go
     scratch : a folder for unfinished work (checkpoints), removed when the experiment is complete
     seeds : data sets, samples or trials per setting
-    quick : tiny sizes, to see that it runs
+    quick : tiny sizes, to check that it runs
     networks : who takes part
     """
 

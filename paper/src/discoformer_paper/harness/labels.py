@@ -8,7 +8,7 @@ __all__ = ["CORE", "GMM", "IN_FAMILY", "KDE", "OURS", "PUBLISHED", "PUBLISHED_KD
 
 PUBLISHED, PUBLISHED_KDE = "published", "published KDE"
 CORE, OURS, KDE, GMM = "paper's core", "ours", "KDE", "GMM-BIC"
-IN_FAMILY = {GMM: "whose family holds the truth"}  # why a mixture may win where the truth is one
+IN_FAMILY = {GMM: "whose family holds the truth"}  # why a mixture may win where the truth is a mixture
 
 
 def columns(dim: int, ours: str, gmm: str = "gmm-diag") -> dict[str, str]:

@@ -68,11 +68,11 @@ class Rows:
         return math.fsum(self.values(name))
 
     def mean(self, name: str) -> float:
-        """Mean of a column, with what it owes to each data set; NaN without rows."""
+        """Mean of a column, with the influence of each data set; NaN without rows."""
         return self.ratio(name)
 
     def ratio(self, name: str, other: str | None = None) -> float:
-        """Sum of a column over that of another one (over their number), pooled over data sets."""
+        """Sum of a column over that of another (or over the number of rows), pooled over data sets."""
         if not len(self):
             return math.nan
         key = next((column for column in _DATA_SETS if column in self.frame), None)
@@ -94,7 +94,7 @@ class Rows:
     def columns(
         self, methods: Mapping[str, str], value: str | Callable[[Rows], float], scale: float = 1.0
     ) -> dict[str, float]:
-        """A number for each column of a table, given whose numbers are in it."""
+        """A number for each column of a table, given whose numbers it shows."""
         found = {column: self.where(method=method) for column, method in methods.items()}
         return {column: scale * _number(rows, value) for column, rows in found.items()}
 
@@ -154,7 +154,7 @@ class Ledger:
         return self.get(*key) or {}
 
     def recall(self, key: Sequence[object], measure: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-        """The numbers of a measurement, which is made and kept if it is not there."""
+        """The numbers of a measurement; a missing one is made and kept."""
         return self.get(*key) or self.add(key, measure())
 
     def forget(self, stale: Callable[[dict[str, str]], bool]) -> int:
@@ -195,7 +195,7 @@ class Ledger:
 
     def _read(self) -> None:
         text = self.path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]  # without the end, if a run was killed while it wrote a line
+        whole = text[: text.rfind("\n") + 1]  # drops an unfinished last line, left by a killed run
         header, *lines = csv.reader(io.StringIO(whole)) if whole else [self.header]
         if header != self.header:
             raise DataError(f"{self.path} has columns {', '.join(header)}: move it away to measure anew")
@@ -216,7 +216,7 @@ class Ledger:
 
 
 def write_csv(path: Path, lines: Iterable[Sequence[Any]]) -> None:
-    """Write a CSV file in one move; its folder is made if need be."""
+    """Write a CSV file in one move; its folder is created if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(lines)

@@ -1,8 +1,8 @@
-"""Numbers that know how much they owe to each data set, and so how uncertain they are.
+"""Numbers that know the influence of each data set on them, and so their uncertainty.
 
-A mean or ratio over data sets is a float that also holds, by data set, how far it would move without it (the
+A mean or ratio over data sets is a float that also holds how far it would move without each of them (the
 jackknife).  Sums, differences, products and quotients carry that along to first order, so that two methods
-measured on the same data sets are compared pair by pair: what a hard data set does to both cancels.
+measured on the same data sets are compared in pairs: the effect of a hard data set on both cancels.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Measured(float):
         return Measured, (float(self), self.influences)
 
     def _combine(self, value: float, own: float, other: float, change: float) -> Measured:
-        """A function's value: its derivatives by this number and by another one."""
+        """A function's value, given its derivatives by this number and by another one."""
         theirs = other.influences if isinstance(other, Measured) else {}
         keys = self.influences.keys() | theirs.keys()
         moved = {k: own * self.influences.get(k, 0.0) + change * theirs.get(k, 0.0) for k in keys}
@@ -70,7 +70,7 @@ class Measured(float):
 
 
 def error_of(value: float) -> float:
-    """Standard error of a number; NaN if it is not known to come from two data sets at least.
+    """Standard error of a number; NaN unless it comes from at least two data sets.
 
     >>> error_of(1.0)
     nan

@@ -1,4 +1,4 @@
-"""Peak memory of this process; a process that is measured imports nothing else for it."""
+"""Peak memory of this process, without imports that would add to it."""
 
 from pathlib import Path
 
@@ -6,6 +6,6 @@ __all__ = ["peak_gigabytes"]
 
 
 def peak_gigabytes() -> float:
-    """Peak resident memory, from Linux; `getrusage` would count what the parent had at the fork."""
+    """Peak resident memory, as Linux reports it; `getrusage` would count the parent's memory at the fork."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(status["VmHWM"].split()[0]) * 1024 / 1e9

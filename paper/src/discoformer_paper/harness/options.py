@@ -1,4 +1,4 @@
-"""Options that the command and all benchmarks have."""
+"""Options that the command and all benchmarks share."""
 
 from __future__ import annotations
 

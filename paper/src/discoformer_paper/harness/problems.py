@@ -1,7 +1,7 @@
 """Samples with a known truth, and the error of a method on one of them.
 
 A `Problem` is a kind of data set.  Its data sets are numbered, and number i is the same everywhere:
-experiments and benchmarks measure on the same ones.
+experiments and benchmarks share them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
     "seed_of",
 ]
 
-SEED = 3_000_000  # of all tests; training draws its own, validation has 1_000_000 and 2_000_000
+SEED = 3_000_000  # of all measurements; validation has 1_000_000 and 2_000_000, training its own seeds
 STEP = 7919  # between the seeds of data sets, as in `discoformer.evaluation.known_truth`
 MODES = tuple(range(1, 11))
 KEYS = ("setting", "d", "n", "seed", "method")
@@ -108,7 +108,7 @@ def gmm_problem(
     rows: int | None = None,
     fresh: int | None = None,
 ) -> Problem:
-    """Random Gaussian mixtures, the numbers of modes in turn; answers at the sample or at fresh points.
+    """Random Gaussian mixtures that cycle through ``modes``; answers at the sample or at fresh points.
 
     >>> problem = gmm_problem("diagonal", 2, 50, modes=(3,), fresh=10)
     >>> problem.name, problem.draw(0).queries.shape
@@ -116,7 +116,7 @@ def gmm_problem(
     """
     prior = GMMPrior(covariance=covariance, reading=reading, weights="equal")
 
-    @lru_cache(maxsize=1)  # all methods in turn are measured on one data set
+    @lru_cache(maxsize=1)  # the methods are measured in turn on one data set
     def draw(index: int) -> Case:
         seed = seed_of(index)
         mode = modes[index % len(modes)]
@@ -149,7 +149,7 @@ def measure_errors(method: Method, case: Case, label: str) -> dict[str, float]:
 def failure(case: Case, label: str, error: DataError) -> dict[str, float]:
     """Infinite errors, and a line that says why.
 
-    Not NaN, which stands for what was not measured and leaves a claim open; a failed fit must not.
+    Not NaN, which means "not measured" and leaves a claim open; a failed fit must count against it.
     """
     print(f"{label}: failed: {error}", file=sys.stderr)
     square = float(case.truth.score.square().sum())  # finite, so that ratios are infinite too

@@ -1,6 +1,6 @@
 """Where numbers come from: the commit and the machine, kept beside them in `runs.csv`.
 
-Every line of a results file names its run, six digits.  `runs.csv` in the same folder says which commit and
+Every line of a results file names its run by six digits.  `runs.csv` in the same folder says which commit and
 which kind of machine that was, and whether the sizes were full or those of ``--quick``; a folder holds one
 kind only.  `minutes.csv` says how long an experiment took when it was measured from an empty folder.
 No file names a host, a user or a path.
@@ -50,10 +50,10 @@ class Run(NamedTuple):
 
 
 def commit() -> str:
-    """The commit of this source tree, with a plus if the package has changed since; else the version."""
+    """The commit of this source tree, with a plus if the package has changed; without git, the version."""
     try:
         top = _git("rev-parse", "--show-toplevel")
-        # an installed package may lie in somebody else's repository
+        # an installed package may lie inside another repository
         if Path(top, "src", "discoformer").resolve() == _PACKAGE.resolve():
             changed = _git("--no-optional-locks", "status", "--porcelain", "--", str(_PACKAGE))
             return _git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
@@ -90,7 +90,7 @@ def check_sizes(folder: Path, *, quick: bool) -> None:
 
 
 def record_run(folder: Path, *, quick: bool) -> str:
-    """Name of a run of this commit on this machine; `runs.csv` of the folder then holds it."""
+    """Name of a run of this commit on this machine, which is added to `runs.csv` of the folder."""
     run = Run(commit(), machine(), QUICK if quick else FULL)
     name = hashlib.sha256("|".join(run).encode()).hexdigest()[:6]
     known = read_runs(folder)

@@ -74,8 +74,8 @@ class Experiment:
 def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> tuple[int, float]:
     """Measure what is missing and draw the figure; returns how many rows were measured, and the minutes.
 
-    With several ``workers`` jobs run on processes of their own, unless the experiment measures times.  The
-    minutes are kept if the folder had nothing of this experiment before.
+    With several ``workers`` the jobs run in separate processes, unless the experiment measures times.  The
+    minutes are recorded if the folder held nothing of this experiment before.
     """
     started = time.monotonic()
     check_sizes(context.folder, quick=context.quick)
@@ -94,7 +94,7 @@ def reproduce(experiment: Experiment, context: Context, workers: int = 1) -> tup
         else:
             _fill_on_workers(ledger, experiment, context, jobs, workers)
         shutil.rmtree(context.scratch)
-    ledger.arrange(key for job in jobs for key in job.keys)  # workers and new weights mix them
+    ledger.arrange(key for job in jobs for key in job.keys)  # workers and new weights change the order
     _draw(experiment.figure, ledger.rows(), context, context.folder / f"{experiment.name}.png")
     minutes = round((time.monotonic() - started) / 60, 2)
     if from_nothing and missing:
@@ -114,7 +114,7 @@ def fill(ledger: Ledger, jobs: Sequence[Job], label: str) -> None:
 def _fill_on_workers(
     ledger: Ledger, experiment: Experiment, context: Context, jobs: Sequence[Job], workers: int
 ) -> None:
-    """The same on several processes; an error if a worker found other jobs or networks on the disk."""
+    """The same in several processes; an error if a worker finds other jobs or networks on disk."""
     missing = _missing(ledger, jobs)
     wanted = {key for number in missing for key in jobs[number].keys}
     found = measure_on_workers(experiment.run, context, missing, workers)
@@ -131,14 +131,14 @@ def _missing(ledger: Ledger, jobs: Sequence[Job]) -> list[int]:
 
 def _draw(figure: Callable[[Rows, Context], Figure], rows: Rows, context: Context, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # the version of the library would make every picture new
+    # metadata with the version of the library would change every file
     with rc_context(STYLE), replacing(path) as temporary:
         figure(rows, context).savefig(temporary, format="png", metadata={"Software": None})
 
 
 @contextlib.contextmanager
 def open_folder(out: Path | None, usual: Path, *, quick: bool) -> Iterator[Path]:
-    """The folder of results, which need not exist: as asked, else temporary if quick, else the usual one."""
+    """The folder of results: ``out`` if given (it may be new), else temporary if quick, else ``usual``."""
     with contextlib.ExitStack() as stack:
         if out is None and quick:
             out = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "results"

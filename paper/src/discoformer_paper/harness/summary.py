@@ -1,4 +1,4 @@
-"""What an experiment says in the end: lines beside the published ones, and claims that are shown or not.
+"""The outcome of an experiment: lines beside the published ones, and claims that are shown or not.
 
 A summary is made from measurements alone.  Lower is better in every line; where ours is worse than the
 paper's number, than the paper's core or than a rival, a sentence says so.
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence, whether it is shown, and the numbers that say so.
+    """A sentence, whether it is shown, and the evidence in numbers.
 
     ``whose`` is "paper" for what the paper says of its model, "assumption" for what its theory assumes of it,
     "ours" for a bar that we set.
@@ -69,10 +69,10 @@ class Summary:
     claims : of the paper and ours
     rivals : columns that ours is compared with, besides the published one and the paper's core; without
         any, ours is compared with the published one alone
-    ratio_to : columns that the ratio is taken to, if not to all rivals: it should not jump where one ends
+    ratio_to : columns for the ratio, if not all rivals: it should not jump where one of them ends
     reasons : by column, why it may win, for the sentence that says so
     caveat : why the published numbers may not be comparable at all
-    floor : numbers up to here count as zero, being rounding
+    floor : numbers up to here are rounding and count as zero
     notes : sentences that the page adds
     """
 
@@ -126,7 +126,7 @@ class Summary:
         return sentences
 
     def _ratio(self, line: Line) -> str:
-        """Ours over the best rival; none of negative numbers, which are slopes."""
+        """Ours over the best rival; no ratio of negative numbers, which are slopes."""
         others = self.rivals if self.ratio_to is None else self.ratio_to
         rival = least(*(self._value(line, name) for name in others))
         mine = self._value(line, OURS)
@@ -143,8 +143,8 @@ def judge(whose: Whose, text: str, cases: Cases) -> Claim:
     """The claim that value <= bound in all cases.
 
     A case whose value and bound differ by no more than the standard error of their difference, on the data
-    sets of both, decides nothing: the claim is undecided unless another case fails for sure.  It is not
-    tested while a case was not measured (NaN).  The evidence names the case that is closest to its bound, or
+    sets of both, decides nothing: the claim is undecided unless another case clearly fails.  It is "not
+    tested" while a case is missing (NaN).  The evidence names the case that is closest to its bound, or
     farthest beyond it, by the ratio of the two (by their difference where numbers may be negative).
 
     >>> claim = judge("ours", "below one", {"n=1": (0.5, 1.0), "n=2": (2.0, 1.0)})
@@ -223,7 +223,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def _apart(values: Sequence[float]) -> list[str]:
-    """Numbers as text, the first with as many digits as tell it from all others.
+    """Numbers as text, with enough digits to tell the first from all others.
 
     >>> _apart([1.2345, 1.2341, 0.5])
     ['1.2345', '1.2341', '0.5']

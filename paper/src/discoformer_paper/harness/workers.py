@@ -1,8 +1,8 @@
-"""The jobs of an experiment on several processes, which joblib starts and looks after.
+"""The jobs of an experiment in several processes, which joblib starts and manages.
 
-A job is a function with a network inside and does not travel well, but its number in the list of jobs does:
-every worker makes the same list, and is told numbers.  Neighbours in the list share samples and fits, so
-numbers are handed out in short stretches.
+A job is a function that holds a network, too heavy to send to a worker, but its number in the list of jobs
+is not: every worker makes the same list and is sent numbers.  Neighbours in the list share samples and fits,
+so numbers are handed out in short stretches.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _jobs: dict[str, list[Job]] = {}  # of a worker, under the name of the call
 def measure_on_workers(
     run: Run, context: Context, numbers: Sequence[int], workers: int
 ) -> Iterator[tuple[Key, Values]]:
-    """Measure the jobs with these numbers of those that ``run`` lists; yields keys and values as they come.
+    """Measure the jobs of ``run`` with these numbers; yields keys and values as they come.
 
-    Every worker has one thread.  An error in one ends all; what was yielded is done.
+    Every worker has one thread.  An error in one ends all; what has been yielded is kept.
     """
-    call = uuid4().hex  # joblib keeps its workers: they must not answer by the list of an earlier call
+    call = uuid4().hex  # joblib keeps its workers: they must not use the list of an earlier call
     plain = replace(context, networks=Networks(context.networks.model))  # without what was loaded here
     length = max(1, min(STRETCH, len(numbers) // (4 * workers)))
     stretches = [numbers[start : start + length] for start in range(0, len(numbers), length)]
@@ -70,7 +70,7 @@ def _measure(call: str, run: Run, context: Context, numbers: Sequence[int]) -> t
     try:
         if call not in _jobs:
             _jobs.clear()
-            with redirect_stderr(io.StringIO()):  # what is missing has been said already
+            with redirect_stderr(io.StringIO()):  # missing networks have been reported already
                 _jobs[call] = list(run(context))
         for job in (_jobs[call][number] for number in numbers):
             found += zip(job.keys, job.measure(), strict=True)

@@ -7,11 +7,11 @@ a linear density head and a linear score head sit on the shared stream.
 
 With ``lift=True`` every head is also a Gaussian kernel (the paper's Proposition): queries and keys are
 lifted by [x, |x|^2], which adds -|x - y|^2 / 2h^2 to the logits, and values by [y, y^2], so that the head
-knows the local mean m and variance v under its weights.  The stream receives the estimate of local
-likelihood: score (m - x) / v, log density by the head's log-normalizer.  Both are exact for a Gaussian at
-every bandwidth, where plain kernel estimates are biased, and also where the weights pick out a cluster.
-Bandwidths are learned, by head and layer; at the start they cover a decade.  The heads correct what the
-last layer's kernels estimate, in shares that every token chooses.
+knows the local mean m and variance v under its weights.  The stream receives the local-likelihood
+estimate: the score (m - x) / v, and the log density from the head's log-normalizer.  Both are exact for a
+Gaussian at every bandwidth, where plain kernel estimates are biased, and also where the weights pick out a
+cluster.  Bandwidths are learned, one per head and layer; at the start they cover a decade.  The density and
+score heads correct what the last layer's kernels estimate; every token chooses the share of each kernel.
 
 Everything here is in the frame's coordinates; `discoformer.models.network.Network` adds the frame.
 """
@@ -46,11 +46,11 @@ class AttentionConfig:
     layers, width, heads, feedforward : the paper's large model is 6, 256, 8, 1024
     dropout : on the residual branches, in training only
     attention_dropout : on the attention weights, in training only; not with a lift
-    estimates : "both", or one head alone: "score", then there is no density, or "density", whose gradient is
-        then the score
+    estimates : "both" or one head alone: with "score" there is no density, with "density" its gradient is
+        the score
     lift : add a Gaussian kernel to every head, and its local likelihood to the stream
-    sized : let every head sharpen with n: its logits are multiplied by (n / 512)^b with a learned b, as the
-        best bandwidth of a kernel is a power of n
+    sized : let every head sharpen with n, as the best bandwidth of a kernel is a power of n: its learned
+        logits are multiplied by (n / 512)^b with a learned b
     """
 
     dim: int
@@ -121,7 +121,7 @@ class AttentionCore(nn.Module):
         if config.width % config.heads:
             raise DataError(f"width {config.width} is not a multiple of the {config.heads} heads")
         self.config = config
-        self.recompute = False  # in training: forget what is inside the blocks, compute it again backwards
+        self.recompute = False  # in training: recompute the blocks in the backward pass
         self.embed = nn.Linear(config.dim + config.lift, config.width)
         self.blocks = cast(
             "list[_Block]", nn.ModuleList(_Block(config, layer) for layer in range(config.layers))
@@ -134,8 +134,8 @@ class AttentionCore(nn.Module):
     def encode(self, context: Tensor, weights: Tensor | None = None) -> AttentionState:
         """Run the context (..., n, d) through the blocks and keep what queries need of it.
 
-        ``weights`` (..., n) are sample weights, in any unit: a point of weight two counts as two points,
-        except that the kernels of a lift take the effective number of points for their number.
+        ``weights`` (..., n) are sample weights, in any unit: a point of weight two counts as two points.
+        Where the number of points matters (kernels, ``sized``), it is the effective number.
         """
         log_weights = None
         if weights is not None:
@@ -150,8 +150,8 @@ class AttentionCore(nn.Module):
     def read(self, state: AttentionState, queries: Tensor) -> Estimate[Tensor]:
         """Log density (..., m) and score (..., m, d) at ``queries`` (..., m, d).
 
-        Where no gradient is to be kept the queries pass in chunks, so that only the result grows with m;
-        queries do not see one another, so this cannot change the answer.
+        Where no gradients are kept, the queries pass in chunks, so that only the result grows with m.
+        Queries do not see one another, so this cannot change the answer.
         """
         config = self.config
         batch = torch.broadcast_shapes(queries.shape[:-2], state.stream.hidden.shape[:-2])
@@ -165,7 +165,7 @@ class AttentionCore(nn.Module):
         return Estimate(torch.cat(log_densities, -1), torch.cat(scores, -2))
 
     def read_context(self, state: AttentionState) -> Estimate[Tensor]:
-        """What `read` gives at the context's own points, for the price of the two heads."""
+        """What `read` gives at the context's own points, at the cost of the two heads alone."""
         return self._heads(state.stream)
 
     def attention_maps(self, context: Tensor, queries: Tensor, layer: int | None = None) -> Tensor:
@@ -226,9 +226,9 @@ class AttentionCore(nn.Module):
         return cast("tuple[ResidualStream, Memory]", found)
 
     def _heads(self, stream: ResidualStream) -> Estimate[Tensor]:
-        """Linear heads; with a lift they correct what the last kernels say, in shares of choice.
+        """Linear heads; with a lift they correct the last kernels, in shares that each token chooses.
 
-        What there is no head for is NaN; `discoformer.models.attention.network` sees to it that nobody asks.
+        Without its head an answer is NaN; `discoformer.models.attention.network` never asks for it.
         """
         hidden = self.norm(stream.hidden)
         unknown = torch.full_like(hidden[..., : self.config.dim], math.nan)
@@ -319,7 +319,7 @@ class _Block(nn.Module):
 
 
 def _log_total(memory: Memory, log_weights: Tensor | None) -> Tensor:
-    """Log of the number of points, the effective one if they are weighted; (..., 1, 1)."""
+    """Log of the number of points (..., 1, 1), the effective number if they have weights."""
     if log_weights is None:
         return memory[0].new_full((1, 1), memory[0].shape[-2]).log()
     return -(2 * log_weights).logsumexp(-1)

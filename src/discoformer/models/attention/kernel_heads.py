@@ -1,4 +1,4 @@
-"""Heads of the attention core that are Gaussian kernels too, and what local likelihood makes of them."""
+"""Attention heads that are also Gaussian kernels, and the local likelihood they give."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["KernelHeads", "Local"]
 
 
 class Local(NamedTuple):
-    """Local likelihood under the kernels of a layer, one a head.
+    """Local likelihood under the kernels of a layer, one per head.
 
     Attributes
     ----------
     log_density : (..., heads, m)
-    score, shift : (..., heads, m, d), the shift leads from a point to the mean of what its kernel holds
+    score, shift : (..., heads, m, d), the shift leads from a point to the mean of the points under its kernel
     """
 
     log_density: Tensor
@@ -26,12 +26,12 @@ class Local(NamedTuple):
 
 
 class KernelHeads(nn.Module):
-    """The Gaussian kernels of a layer, one bandwidth h a head, as further columns of its attention.
+    """The Gaussian kernels of a layer, one bandwidth h per head, as further columns of its attention.
 
     With [x / h^2, -1 / 2h^2] beside a query and [y, |y|^2] beside a key the logits gain
     -|x - y|^2 / 2h^2 up to a term of x alone; with [y, y^2] beside a value the output holds local moments.
-    Distances are between places: in the first layer the points, in the next ones where the mean shift of the
-    head has led them, so that layer by layer a kernel comes to hold a cluster, and nothing but it.
+    Distances are between places.  In the first layer these are the points; in later layers they are where the
+    head's mean shift has led them, so that layer by layer a kernel closes in on one cluster.
     """
 
     def __init__(self, dim: int, heads: int, width: int, layer: int) -> None:
@@ -39,7 +39,7 @@ class KernelHeads(nn.Module):
         spread = torch.logspace(-1, 0, heads) * dim**0.5
         self.log_bandwidth = nn.Parameter((spread if layer == 0 else spread / 2).log())
         self.follow = nn.Parameter(torch.ones(heads)) if layer > 0 else None
-        self.log_prior = nn.Parameter(torch.zeros(heads))  # points' worth of h^2 in every variance
+        self.log_prior = nn.Parameter(torch.zeros(heads))  # points that h^2 counts for in a variance
         nu = max(20.0, 2.0 * dim)  # degrees of freedom of the tails: squared distances are about d
         self.log_nu = nn.Parameter(torch.full((heads,), math.log(nu)))
         self.density = nn.Linear(heads, width, bias=False)
@@ -59,7 +59,7 @@ class KernelHeads(nn.Module):
         return _fill(key, value.shape[-1]), value
 
     def ask(self, query: Tensor, places: Tensor, scale: float) -> Tensor:
-        """Widen queries (..., heads, m, c) as the keys; ``scale`` multiplies all logits later."""
+        """Widen queries (..., heads, m, c) like the keys; ``scale`` multiplies all logits later."""
         dim = places.shape[-1]
         precision = 1 / (scale * self.bandwidth.square())
         column = (places * precision).expand(*query.shape[:-1], dim)
@@ -71,9 +71,9 @@ class KernelHeads(nn.Module):
     ) -> tuple[Tensor, Local]:
         """What the stream (..., m, width) gains from local moments (..., heads, m, 2d), and the estimates.
 
-        Where the kernel holds few points their variance is shrunk towards h^2, and the score with it
-        towards that of the kernel estimate.  Tails are Student's: far from what a kernel holds, a Gaussian
-        that fits a part of a cluster would exaggerate without bounds.
+        Where a kernel holds few points, their variance is shrunk towards h^2, and the score towards that of
+        the kernel estimate.  Tails are Student's: far from the points of a kernel, the score of a Gaussian
+        fitted to part of a cluster would grow without bound.
         """
         mean, second = moments.chunk(2, -1)
         square = self.bandwidth.square()
@@ -93,5 +93,5 @@ class KernelHeads(nn.Module):
 
 
 def _fill(tensor: Tensor, columns: int) -> Tensor:
-    """Fill up with zeros: the fused kernels want queries, keys and values of one width."""
+    """Fill up with zeros: the fused kernels need queries, keys and values of the same width."""
     return nn.functional.pad(tensor, (0, columns - tensor.shape[-1]))

@@ -1,4 +1,4 @@
-"""The paper's Transformer as a method: it keeps the encoded context, and reads it at any point."""
+"""The paper's Transformer as a method: it keeps the encoded context and reads it at any point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AttentionDensity", "AttentionNetwork", "AttentionScore"]
 
 @dataclass(frozen=True, repr=False)
 class AttentionScore(Field):
-    """An encoded context in normalized coordinates, and the core that reads it, for the score alone."""
+    """An encoded context in normalized coordinates, and the core that reads its score."""
 
     core: AttentionCore
     state: AttentionState
@@ -34,7 +34,7 @@ class AttentionScore(Field):
 
 
 class AttentionDensity(AttentionScore, PointDensity):
-    """The same of a core that knows the density, too; without a score head, its gradient is the score."""
+    """The same for a core that also knows the density; without a score head, its gradient is the score."""
 
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         if self.core.score_head is not None:

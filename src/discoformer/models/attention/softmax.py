@@ -1,4 +1,4 @@
-"""Softmax attention that also tells its log-normalizers, by the fused kernel where there is one."""
+"""Softmax attention that also returns its log-normalizers, by the fused kernel where there is one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def attend(
     """Attention output (..., heads, m, c) and, if asked to ``normalize``, log-normalizers (..., heads, m).
 
     The normalizer is log sum_j w_j exp(logit_ij) with weights that sum to one, 1/n if none are given:
-    a mean, so that it says the same at every n.  ``dropout`` is the share of the attention weights that are
-    left out; not with ``normalize``.
+    a mean, comparable across n.  ``dropout`` is the share of the attention weights that are left out; it
+    cannot be combined with ``normalize``.
     """
     batch = torch.broadcast_shapes(query.shape[:-3], keys.shape[:-3])
 
