@@ -1,7 +1,7 @@
 """Figure 11: relaxation of a plasma, the homogeneous Landau equation with a plug-in score.
 
-n = 500 particles, forward Euler; Maxwell dt = .01 to T = 4 in d = 3 and 10, Coulomb dt = 1 to T = 300 in d
-= 3; from N(0, diag(1.8, .2, 1, ...)) and from two modes with the same covariance.  The error of a run is
+n = 500 particles, forward Euler; Maxwell dt = .01 to T = 4 in d = 3 and 10, Coulomb dt = 1 to T = 300 in
+d = 3; from N(0, diag(1.8, .2, 1, ...)) and from two modes with the same covariance.  The error of a run is
 the maximum over t of |Sigma_11 - reference|, the reference started from the sample's own covariance:
 closed form (Maxwell), pair Monte Carlo of 50,000 particles with matched moments (Coulomb).  Networks are
 fitted every 25 steps and carried along with the particles in between (`discoformer.particles.Carried`).
