@@ -332,7 +332,7 @@ def _print(sample: ComparedTable, rows: Sequence[Row], folds: int, asked: Sequen
         if row.failure is not None:
             print(f"{row.method} failed: {row.failure}")
     if note := few_values(table):
-        print(f"note: {note}, which gain without limit, so leave such columns out with --columns")
+        print(f"note: {note}, where narrow spikes gain without limit: leave such columns out with --columns")
 
 
 def _print_all(results: Sequence[Sequence[Row]], methods: Sequence[str]) -> None:

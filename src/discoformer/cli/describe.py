@@ -33,7 +33,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser = command_parser(
         name,
         "Say of every column of FILE what kind it is, why, and what the other commands do with it. "
-        "The same options change their mind as change this table.",
+        "The options that change this table change those commands in the same way.",
         EXAMPLES,
     )
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help=FILES)

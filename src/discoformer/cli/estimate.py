@@ -411,7 +411,7 @@ def _print_summary(args: argparse.Namespace, job: Job, summary: Summary) -> None
     print(
         f"{job.shape[0]} rows, {job.shape[1]} column(s), {_model_name(args)}: "
         f"mean log density {summary.mean:.4f} at {summary.count} points"
-        + ("" if job.spread is None else f", known to {job.spread[:, 0].mean():.2g} on the average")
+        + ("" if job.spread is None else f", known to {job.spread[:, 0].mean():.2g} on average")
     )
     if job.table is not None and (text := kinds_text(job.table)):
         print(text)

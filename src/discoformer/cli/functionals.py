@@ -74,7 +74,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         "--split",
         choices=[s for s in get_args(Split) if s != "loo" or name in ("entropy", "kl")],
         default=split,
-        help=f"how points are kept from vouching for themselves (default: {split or _ONE_BY_ONE})",
+        help=f"how a point is left out of its own density (default: {split or _ONE_BY_ONE})",
     )
     return parser
 

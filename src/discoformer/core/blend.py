@@ -74,7 +74,7 @@ class Blend(Density):
         return Estimate(log_density, (share * scores).sum(-2))
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Of every part as many as chance gives it; of a batch, where that differs, n of each."""
+        """Draw from every part as often as chance says; in a batch, where that differs, n from each."""
         flat = self.log_weight.exp().reshape(-1, len(self.parts))
         if self.log_weight.ndim == 1:
             chosen = torch.multinomial(flat[0], n, replacement=True, generator=generator)

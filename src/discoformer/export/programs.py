@@ -115,7 +115,9 @@ def export_network(network: Network, path: str | Path) -> None:
     if not isinstance(network, Network) or not isinstance(network.core, AttentionCore):
         raise DataError("only attention networks take the context as an input: fit, then use export_read")
     if suffix == ".onnx" and network.frame_name == "canonical":
-        raise DataError("a canonical frame needs eigenvectors, which .onnx has not: use .pt2 or export_read")
+        raise DataError(
+            "a canonical frame needs eigenvectors, and .onnx cannot compute them: use .pt2 or export_read"
+        )
     dim, dtype = network.core.config.dim, network.dtype
     context = torch.randn(4 * dim + 5, dim, dtype=dtype, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

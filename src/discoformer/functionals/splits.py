@@ -192,7 +192,7 @@ def _cross_fit(rows: Rows, method: Method, ask: Ask, folds: int) -> Tensor:
 def _leave_one_out(field: Field, rows: Rows, ask: Ask) -> Tensor:
     if ask is not log_density_of or not isinstance(field, Density):
         what = "the score" if ask is not log_density_of else type(field).__name__
-        raise DataError(f"split='loo' is not there for {what}: use split='folds'")
+        raise DataError(f"split='loo' does not work for {what}: use split='folds'")
     return field.left_out(*rows)
 
 

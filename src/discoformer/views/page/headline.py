@@ -100,7 +100,7 @@ def _lone(summary: TableSummary, known: set[int]) -> list[tuple[int, Words]]:
     """Rows with a negative value in a column where hardly any other is negative."""
     rows: list[tuple[int, Words]] = []
     for column in summary.columns:
-        alone = "in no other row" if len(column.kind.lone) == 1 else "in hardly another row"
+        alone = "in no other row" if len(column.kind.lone) == 1 else "in hardly any other row"
         new = [row for row in column.kind.lone if row not in known][:_LISTED]
         rows += [(row, [Name(column.name), f" is negative, as {alone}"]) for row in new]
     return rows
