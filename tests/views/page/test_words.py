@@ -57,8 +57,8 @@ def test_what_the_schema_says_counts() -> None:
 def test_a_lone_negative_value_is_named() -> None:
     values = np.abs(NORMAL)
     values[7] = -1.0
-    assert kind_of(values).lone == (7,)
-    assert kind_of(NORMAL).lone == ()
+    assert kind_of(values).lone == {7: -1.0}
+    assert kind_of(NORMAL).lone == {}
 
 
 def test_surprise_is_minus_the_log_conditional() -> None:

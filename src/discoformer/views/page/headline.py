@@ -102,7 +102,9 @@ def _lone(summary: TableSummary, known: set[int]) -> list[tuple[int, Words]]:
     for column in summary.columns:
         alone = "in no other row" if len(column.kind.lone) == 1 else "in hardly any other row"
         new = [row for row in column.kind.lone if row not in known][:_LISTED]
-        rows += [(row, [Name(column.name), f" is negative, as {alone}"]) for row in new]
+        for row in new:
+            value = cell(column, column.kind.lone[row])
+            rows.append((row, [Name(column.name), " is ", value, f": negative, as {alone}"]))
     return rows
 
 

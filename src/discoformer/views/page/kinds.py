@@ -7,8 +7,8 @@ array, the same rules look at the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +34,14 @@ class DescribedColumn:
     schema : its kind, the reason for it, and its grid
     remarks : short phrases, such as "long tail to the right"
     few : whether there are so few distinct values that each is to be shown
-    lone : the few rows with a negative value, where hardly any row has one
+    lone : the few rows with a negative value, where hardly any row has one, and these values
     gaps : number of missing values
     """
 
     schema: ColumnSchema
     remarks: Sequence[str]
     few: bool = False
-    lone: Sequence[int] = ()
+    lone: Mapping[int, float] = field(default_factory=dict)
     gaps: int = 0
 
     @property
@@ -76,7 +76,7 @@ def describe_column(values: NDArray[np.float64], known: ColumnSchema) -> Describ
     if not known.reason:
         constant = replace(known, kind="constant", reason=f"always {distinct[0]:.6g}")
         known = describe_numbers(known, there) if len(distinct) > 1 else constant
-    lone = () if known.kind in ("date", "circular") else _lone_negatives(values)
+    lone = {} if known.kind in ("date", "circular") else _lone_negatives(values)
     few = 1 < len(distinct) < min(FEW_VALUES, len(there))
     top = int(counts.argmax())
     share = counts[top] / len(there)
@@ -131,7 +131,8 @@ def _tail(values: NDArray[np.float64]) -> str:
     return "long tail to the left" if first - low > _TAIL * width / 2 else ""
 
 
-def _lone_negatives(values: NDArray[np.float64]) -> tuple[int, ...]:
+def _lone_negatives(values: NDArray[np.float64]) -> dict[int, float]:
     negative = np.flatnonzero(values < 0)
     most = max(1, math.floor(_LONE * len(values)))
-    return tuple(negative.tolist()) if len(negative) <= most and len(values) >= 50 else ()
+    few = len(negative) <= most and len(values) >= 50
+    return {int(row): float(values[row]) for row in negative} if few else {}
