@@ -8,7 +8,7 @@ from discoformer import load_model
 from discoformer.baselines.kde import KDE
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.functionals import ImpossibleWarning, entropy, jensen_shannon, kl_divergence
-from discoformer.functionals.columns import suited
+from discoformer.functionals.columns import for_kinds_of
 
 Array = np.ndarray
 
@@ -24,7 +24,7 @@ def test_kinds_are_read_off_the_values() -> None:
     x = torch.from_numpy(
         np.column_stack([counts(rng, 300), amount, rng.random(300) < 0.5]).astype(np.float64)
     )
-    recipe = suited(load_model(), x)
+    recipe = for_kinds_of(load_model(), x)
     assert isinstance(recipe, FitRecipe) and recipe.kinds is not None
     assert [kind.step for kind in recipe.kinds] == [1.0, 0.0, 0.0, 0.0]
     assert recipe.kinds[2].atoms == (0.0,) and recipe.kinds[3].levels == 2
@@ -33,9 +33,9 @@ def test_kinds_are_read_off_the_values() -> None:
 def test_what_is_continuous_fitted_or_told_stays_as_it_is() -> None:
     x = torch.randn(50, 2, dtype=torch.float64)
     network = load_model()
-    assert suited(network, x) is network
+    assert for_kinds_of(network, x) is network
     for source in (KDE(), KDE().fit(x), FitRecipe(network)):
-        assert suited(source, x.round()) is source
+        assert for_kinds_of(source, x.round()) is source
 
 
 def test_two_samples_of_counts_are_alike() -> None:

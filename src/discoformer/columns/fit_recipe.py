@@ -79,7 +79,7 @@ class FitRecipe(Method):
         share = check_weights(weights, points)
         if share is not None:  # rows of weight zero do not count
             points, share = points[share > 0], share[share > 0].to(torch.float64)
-        method = self._suited(rows, columns)
+        method = self._for_size(rows, columns)
         return fit_table(method, points.double(), share, kinds, self.bounds, self.names, self.drop)
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
@@ -107,7 +107,7 @@ class FitRecipe(Method):
                 if left_out is not None:
                     points = left_out.normalize(points)
                     transforms.append(left_out)
-        field = self._suited(*points.shape[-2:])._fit(points, weights)
+        field = self._for_size(*points.shape[-2:])._fit(points, weights)
         if restriction is not None:
             return restrict(push(field, transforms[1:]), restriction, transforms[:1])
         return push(field, transforms)
@@ -117,12 +117,12 @@ class FitRecipe(Method):
         if self.bounds is not None and set(self.bounds) != {FREE}:
             raise DataError("bounds need the sample in memory: load it first")
         kept, left_out = divide_survey(stream.survey, self.names)
-        method = self._suited(stream.rows, len(kept))
+        method = self._for_size(stream.rows, len(kept))
         if not isinstance(method, StreamingMethod):
             raise DataError("this model needs the whole sample in memory: load it, or use a mixture model")
         if left_out is None:
             return method.fit_stream(stream)
         return push(method.fit_stream(stream.select(kept)), [left_out])
 
-    def _suited(self, rows: int, columns: int) -> Method:
+    def _for_size(self, rows: int, columns: int) -> Method:
         return self.method if rows_suffice(rows, columns) else self.method.for_few_rows()

@@ -18,12 +18,12 @@ from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_rules import describe_numbers
 from discoformer.core.fields import Field, Method
 
-__all__ = ["suited"]
+__all__ = ["for_kinds_of"]
 
 _REPEATING = ("count", "lattice", "atoms", "boolean")
 
 
-def suited(source: Method | Field, sample: Tensor) -> Method | Field:
+def for_kinds_of(source: Method | Field, sample: Tensor) -> Method | Field:
     """The method, told the kinds of the columns of a sample (n, d); unchanged if all are continuous.
 
     Only a bare network that can take kinds is changed: a field is fitted already, and a recipe has its kinds.
@@ -31,7 +31,7 @@ def suited(source: Method | Field, sample: Tensor) -> Method | Field:
     >>> import torch
     >>> from discoformer.methods import resolve
     >>> counts = torch.poisson(torch.full((200, 1), 3.0, dtype=torch.float64))
-    >>> [kind.step for kind in suited(resolve("default").method, counts).kinds]
+    >>> [kind.step for kind in for_kinds_of(resolve("default").method, counts).kinds]
     [1.0]
     """
     if not isinstance(source, MixedMethod) or sample.ndim != 2:

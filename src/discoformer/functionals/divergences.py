@@ -23,7 +23,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Field, Method, PointDensity
-from discoformer.functionals.columns import suited
+from discoformer.functionals.columns import for_kinds_of
 from discoformer.functionals.splits import (
     Functional,
     Rows,
@@ -176,7 +176,7 @@ def _of_columns(x: Rows, y: Rows, f: Source, g: Source) -> tuple[Rows, Rows, Sou
     if x.points.ndim != 2 or y.points.ndim != 2:
         return x, y, f, g
     both = torch.cat([x.points, y.points])
-    return x, y, suited(f, both), suited(g, both)
+    return x, y, for_kinds_of(f, both), for_kinds_of(g, both)
 
 
 def _gap_and_flow(f: Field, g: Field, points: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Field, Method, as_density
-from discoformer.functionals.columns import suited
+from discoformer.functionals.columns import for_kinds_of
 from discoformer.functionals.splits import (
     Functional,
     Rows,
@@ -69,7 +69,7 @@ def entropy(
     True
     """
     rows = Rows.check(sample, weights)
-    terms = -at_own_sample(rows, suited(source, rows.points), log_density_of, split, folds).mean(0)
+    terms = -at_own_sample(rows, for_kinds_of(source, rows.points), log_density_of, split, folds).mean(0)
     return Functional.like(sample, rows.mean(terms), rows.variance_of_mean(terms))
 
 
@@ -241,7 +241,7 @@ def _combine(
     for sign, columns, own in terms:
         who = needs_method(source) if own is None else own
         own_rows = rows.select(columns)
-        who = suited(who, own_rows.points)
+        who = for_kinds_of(who, own_rows.points)
         total = total + sign * at_own_sample(own_rows, who, log_density_of, split, folds)
     assert isinstance(total, Tensor)
     total = total.mean(0)

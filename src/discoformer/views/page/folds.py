@@ -41,12 +41,12 @@ class Folds:
 
     def ask(
         self,
-        verb: Callable[[PointDensity, NDArray[np.float64]], NDArray[np.float64]],
+        question: Callable[[PointDensity, NDArray[np.float64]], NDArray[np.float64]],
         rows: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """The answers (n, ...) at the rows (n, d), each by a fit that has not seen the row."""
         parts = {k: self.fold == k for k in range(len(self.fields)) if (self.fold == k).any()}
-        answers = {k: verb(self.fields[k], rows[mask]) for k, mask in parts.items()}
+        answers = {k: question(self.fields[k], rows[mask]) for k, mask in parts.items()}
         first = next(iter(answers.values()))
         result = np.empty((len(rows), *first.shape[1:]))
         for k, mask in parts.items():
