@@ -43,7 +43,7 @@ class _Command(NamedTuple):
     estimate: Callable[..., Functional]
 
 
-_ONE_BY_ONE = "one by one"  # the default, where the model leaves rows out in closed form; else folds
+_USUAL = "usual"  # what the function does without a split, which depends on the model
 
 _COMMANDS = {
     "entropy": _Command("differential entropy", "-E log f, in nats", 1, None, entropy),
@@ -74,7 +74,8 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         "--split",
         choices=[s for s in get_args(Split) if s != "loo" or name in ("entropy", "kl")],
         default=split,
-        help=f"how a point is left out of its own density (default: {split or _ONE_BY_ONE})",
+        help="how a point is left out of its own density (default: "
+        f"{split or 'one by one where the model can do so in closed form, otherwise folds'})",
     )
     return parser
 
@@ -106,12 +107,12 @@ def run(args: argparse.Namespace) -> None:
         "d": values[0].shape[1],
         "columns": tables[0].names,
         "model": resolved.name,
-        "split": args.split or _ONE_BY_ONE,
+        "split": args.split or _USUAL,
     }
     if args.json:
         print(json.dumps(report))
         return
-    split = args.split or _ONE_BY_ONE
+    split = args.split or _USUAL
     rows = " and ".join(str(len(sample)) for sample in values)
     print(
         f"{title}: {value:.6g} +- {error:.2g} "
