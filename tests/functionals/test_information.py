@@ -122,7 +122,7 @@ def test_values_are_differentiable_in_the_sample(name: str) -> None:
     [
         (lambda x: entropy(x, KDE(), split="half"), "split='half' is unknown"),  # type: ignore[arg-type]
         (lambda x: fisher_information(x, KDE(), form="cube"), "form='cube' is unknown"),  # type: ignore[arg-type]
-        (lambda x: fisher_information(x, KDE(), split="loo"), "not there for the score"),
+        (lambda x: fisher_information(x, KDE(), split="loo"), "does not work for the score"),
         (lambda x: entropy(x, MaximumLikelihood(), split="loo"), "use split='folds'"),
         (lambda x: entropy(x, KDE(), split="folds", folds=1), "do not make 1 folds"),
         (lambda x: entropy(x[:4], KDE(), split="folds"), "4 row.* do not make 5 folds"),
