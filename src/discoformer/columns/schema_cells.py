@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "EXACT",
     "MEASURES",
     "CellFormat",
     "are_codes",
@@ -47,7 +48,7 @@ MOSTLY = 0.5  # a text column with at least this share of numbers was meant to b
 PROBED = 1000  # cells of a long column of text that are looked at before all are
 CODE_DIGITS = 4  # of codes with zeros in front, at least
 _MINUS = "-−"
-_EXACT = 2**53  # whole numbers beyond are not all floats
+EXACT = 2**53  # whole numbers beyond are not all floats
 _SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
 
 
@@ -185,7 +186,7 @@ def whole_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     [31, <NA>, 45]
     """
     there = column.dropna().to_numpy(dtype=np.float64)
-    if not len(there) or not bool(((there == np.rint(there)) & (np.abs(there) <= _EXACT)).all()):
+    if not len(there) or not bool(((there == np.rint(there)) & (np.abs(there) <= EXACT)).all()):
         return column
     return column.astype("int64" if len(there) == len(column) else "Int64")
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discoformer.columns.schema import Schema
+from discoformer.columns.schema_cells import EXACT
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, TimeType, from_times, time_type, to_times
 from discoformer.columns.schema_rules import numbers_of
@@ -20,7 +21,6 @@ __all__ = ["from_numbers", "number_column", "to_numbers"]
 
 _UNITS: dict[Any, str] = {"time": HOURS, "duration": SECONDS}  # of types of times; other dates are days
 _PER_HOUR = {HOURS: 1.0, SECONDS: 3600.0}
-_EXACT = 2**53  # whole numbers beyond are not all floats
 _ON_GRID = 1e-6  # steps: nearer values are on the grid but for rounding, and stay as they are
 
 
@@ -132,7 +132,7 @@ def _typed(column: ColumnSchema, numbers: NDArray[np.float64]) -> pd.Series[Any]
     extension = isinstance(dtype, pd.api.extensions.ExtensionDtype)
     if dtype.kind in "iu":
         ends = np.iinfo(np.dtype(getattr(dtype, "numpy_dtype", dtype)))
-        whole = pd.Series(np.rint(np.clip(numbers, max(ends.min, -_EXACT), min(ends.max, _EXACT))))
+        whole = pd.Series(np.rint(np.clip(numbers, max(ends.min, -EXACT), min(ends.max, EXACT))))
         typed = whole.astype("Int64" if dtype.kind == "i" else "UInt64")  # of pandas: may have gaps
         return typed.astype(dtype) if extension or not gaps.any() else typed
     if dtype.kind == "b" and not gaps.any():

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discoformer.columns.schema_cells import MEASURES, mixed_numbers
+from discoformer.columns.schema_cells import EXACT, MEASURES, mixed_numbers
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, resolution, time_type, to_times
 from discoformer.columns.schema_repeats import Grid, find_atoms, find_grid, without_heaps
@@ -80,7 +80,6 @@ CIRCULAR = (
 CIRCULAR_SPAN = 0.5
 PERIODS = tuple(rule[3] for rule in CIRCULAR)
 DECIMALS = 6  # at most, of numbers that were rounded when they were written
-_EXACT = 2.0**53  # whole numbers beyond are not all floats
 
 
 def classify(name: Any, column: pd.Series[Any], unit: str = "") -> ColumnSchema:
@@ -261,7 +260,7 @@ def _plain(name: Any) -> str:
 def _numbered(name: str, distinct: NDArray[np.float64], rows: int) -> str:
     """Why whole numbers are identifiers; empty if they are not."""
     low, high = float(distinct[0]), float(distinct[-1])
-    if max(abs(low), abs(high)) > _EXACT:
+    if max(abs(low), abs(high)) > EXACT:
         return "whole numbers beyond 2^53"
     if len(distinct) < rows:
         near = len(distinct) >= NEARLY_ALL * rows and IDENTIFIER_NAME.search(name)
