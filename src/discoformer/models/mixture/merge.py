@@ -7,10 +7,13 @@ loses less log likelihood than their parameters cost, at ``merge_price`` of the 
 1. From moments alone, slots are merged to a half, a quarter, ... one, cheapest first.  A few steps of
    expectation-maximization and the criterion say which of these is best.
 2. Starting one level above that, pairs are merged whose union loses less than it saves.  The loss is
-   measured on the sample, because neighbouring slots make up for each other.
+   measured on the sample, because neighbouring slots make up for each other.  Where no union pays by itself,
+   the least costly one is tried in earnest: with steps of expectation-maximization on both sides.
 3. Where it costs less than it saves, covariances are put along the axes, and step 2 is taken again.
    Otherwise they keep the gate that the network chose.
-4. Expectation-maximization refines the rest.
+4. Where it gains more than it costs, degrees of freedom are fitted too, and step 2 is taken again: one slot
+   with the right tails may do for several.  Otherwise they are those that the network chose.
+5. Expectation-maximization refines the rest.
 
 Only likelihoods and moments decide, so equivariance is kept.  The unmerged and the merged mixture are then
 weighed by leave-one-out likelihood (`models.mixture.unified_network`).
@@ -31,6 +34,7 @@ from discoformer.models.mixture.lift import lift, weight_and_log
 from discoformer.models.mixture.sample import InMemory, Sample
 from discoformer.models.mixture.slots import Moments, Slots, make_slots, moments_of
 from discoformer.models.mixture.student import StudentMixture
+from discoformer.models.mixture.tails import degrees_of_freedom
 
 __all__ = ["Rule", "merge", "settle"]
 
@@ -41,12 +45,7 @@ _THIN = 1e-5  # variance, next to squared means, of which moments leave fewer di
 _NOTHING = 0.01  # gain of log likelihood not worth a step: noise is half a unit for every parameter
 _TIED = 1e-10  # difference of costs that rounding can make
 _NEAR = 3  # neighbours that a slot may merge with
-_TRIED, _BETWEEN, _SHAPED, _STEPS = (
-    3,
-    4,
-    8,
-    100,
-)  # steps, at most: of trials, between merges, of shapes, at the end
+_TRIED, _BETWEEN, _SHAPED, _STEPS = 3, 4, 16, 100  # steps, at most: of levels, of unions, of shapes, of all
 _CHUNK = 2**21  # numbers in an intermediate
 
 
@@ -74,18 +73,23 @@ class Rule(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Slots that merge: log weights, gates and degrees of freedom (B, M), means and scales."""
+    """Slots that merge: log weights, gates and degrees of freedom (B, M), means and scales.
+
+    ``tails`` (B, M) is one where degrees of freedom are fitted, zero where they stay.
+    """
 
     log_weight: Tensor
     mean: Tensor
     scale: Tensor
     nu: Tensor
     gate: Tensor
+    tails: Tensor
 
     @classmethod
     def of(cls, mixture: StudentMixture) -> _Group:
         gate = torch.ones_like(mixture.nu) if mixture.evidence is None else mixture.evidence.whole
-        return cls(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, gate)
+        none = torch.zeros_like(mixture.nu)
+        return cls(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, gate, none)
 
     @property
     def there(self) -> Tensor:
@@ -113,9 +117,9 @@ class _Group(NamedTuple):
         return self.at(torch.arange(len(order), device=order.device).unsqueeze(-1), order)
 
     def free(self) -> Tensor:
-        """Parameters of every slot (B, M): weight, mean, and what is free of its covariance."""
+        """Parameters of every slot (B, M): weight, mean, and what is free of its covariance and tails."""
         dim = self.mean.shape[-1]
-        return 1 + 2 * dim + self.gate * (dim * (dim - 1) / 2)
+        return 1 + 2 * dim + self.gate * (dim * (dim - 1) / 2) + self.tails
 
     def keys(self) -> Slots:
         log_weight = self.log_weight.masked_fill(~self.there, _NEVER)
@@ -130,6 +134,7 @@ def merge(sample: InMemory, mixture: StudentMixture, axes: Axes | None, rule: Ru
     slots = _best_of_halves(sample, _Group.of(mixture), axes, rule)
     slots = _merge_while_it_pays(sample, slots, axes, rule)
     slots = _along_axes_if_it_pays(sample, slots, axes, rule)
+    slots = _with_tails_if_it_pays(sample, slots, axes, rule)
     return _rest_on(sample, _settled(sample, slots, axes, _STEPS, rule), axes, rule)
 
 
@@ -199,7 +204,7 @@ def _chosen(condition: Tensor, new: _Group, old: _Group) -> _Group:
 def _look(sample: Sample, slots: _Group) -> Moments:
     """What the slots see of the points; empty slots see nothing."""
     keys = slots.keys()
-    return moments_of(sample.statistics(keys._replace(brief=True)), keys)
+    return moments_of(sample.statistics(keys._replace(brief=not bool(slots.tails.any()))), keys)
 
 
 def _log_likelihood(moments: Moments, total: Tensor) -> Tensor:
@@ -218,7 +223,10 @@ def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rul
     scale = 0.5 * (scale + scale.mT)
     scale = scale + _FLOOR * torch.eye(scale.shape[-1], dtype=scale.dtype, device=scale.device)
     log_weight = moments.share.clamp_min(math.exp(_DEAD)).log()
-    return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale)
+    nu = slots.nu
+    if moments.details.shape[-1]:
+        nu = torch.where(slots.tails > 0, degrees_of_freedom(moments, nu), nu)
+    return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale, nu=nu)
 
 
 def _worth(sample: Sample, slots: _Group, rule: Rule) -> Tensor:
@@ -268,15 +276,38 @@ def _halves(slots: _Group) -> list[_Group]:
 
 def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
     """Merge pairs whose union loses less log likelihood of the sample than it saves, with steps between."""
+    going = torch.ones_like(slots.there[:, 0])  # samples of the batch that are not done
     while slots.nu.shape[-1] > 1:
-        mutual, partner = _mutual(_losses(sample, slots.map(Tensor.detach), rule.price))
+        losses = _losses(sample, slots.map(Tensor.detach), rule.price)
+        mutual, partner = _mutual(losses.masked_fill((losses >= 0) | ~going[:, None, None], torch.inf))
         rows, a = mutual.nonzero(as_tuple=True)
-        if len(rows) == 0:
+        merging = mutual.any(-1)
+        merged = _unite(slots, rows, a, partner[rows, a])
+        merged = _chosen(merging, _climb(sample, merged, axes, _BETWEEN, rule), slots) if len(rows) else slots
+        trying = going & ~merging
+        if bool(trying.any()):
+            tried, paid = _try_cheapest(sample, slots, losses, axes, rule)
+            merged = _chosen(trying, tried, merged)
+            going = merging | (trying & paid)
+        slots = merged.compact()
+        if not bool(going.any()):
             break
-        slots = _unite(slots, rows, a, partner[rows, a]).compact()
-        merging = mutual.any(-1)  # the other samples of the batch are done
-        slots = _chosen(merging, _climb(sample, slots, axes, _BETWEEN, rule), slots)
     return slots
+
+
+def _try_cheapest(
+    sample: InMemory, slots: _Group, losses: Tensor, axes: Axes | None, rule: Rule
+) -> tuple[_Group, Tensor]:
+    """Slots after steps, in every sample with or without its cheapest union, and where (B,) that paid."""
+    count = losses.shape[-1]
+    ranked = _rounded(losses, (-2, -1)).flatten(1)
+    least, place = ranked.min(-1)  # the first of those that rounding alone sets apart
+    rows = least.isfinite().nonzero().squeeze(-1)
+    first, second = place[rows] // count, place[rows] % count
+    apart = _climb(sample, slots, axes, _SHAPED, rule)
+    united = _climb(sample, _unite(slots, rows, first, second), axes, _SHAPED, rule)
+    paid = least.isfinite() & (_worth(sample, united, rule) > _worth(sample, apart, rule))
+    return _chosen(paid, united, apart), paid
 
 
 def _along_axes_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
@@ -287,12 +318,27 @@ def _along_axes_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, r
     along = slots._replace(gate=torch.zeros_like(slots.gate))
     along = _climb(sample, along, axes, _SHAPED, rule)
     pays = _worth(sample, along, rule) > _worth(sample, slots, rule)
-    slots = _chosen(pays, along, slots)
-    return _merge_while_it_pays(sample, slots, axes, rule) if bool(pays.any()) else slots
+    if not bool(pays.any()):
+        return slots
+    return _chosen(pays, *_of_one_size(_merge_while_it_pays(sample, along, axes, rule), slots))
+
+
+def _with_tails_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
+    """Degrees of freedom fitted, in the samples where that gains more than it costs."""
+    free = _climb(sample, slots._replace(tails=torch.ones_like(slots.tails)), axes, _SHAPED, rule)
+    free = _merge_while_it_pays(sample, free, axes, rule)
+    pays = _worth(sample, free, rule) > _worth(sample, slots, rule)
+    return _chosen(pays, *_of_one_size(free, slots))
+
+
+def _of_one_size(first: _Group, second: _Group) -> tuple[_Group, _Group]:
+    """Both padded with empty slots to the size of the larger."""
+    count = max(first.nu.shape[-1], second.nu.shape[-1])
+    return first.padded(count), second.padded(count)
 
 
 def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
-    """What unions of neighbours cost (B, M, M): log likelihood less what they save; infinite if that is much.
+    """What unions of neighbours cost (B, M, M): log likelihood less what they save; infinite for others.
 
     The sample's log likelihood changes by sum_i log(1 + (u - a - b)(x_i) / p(x_i)) if slots a and b of the
     mixture p become u, and nothing else moves.
@@ -323,7 +369,7 @@ def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
         change = change + (gained * part).sum(-1)
     saved = price * (slots.free()[row, first] + slots.free()[row, second] - union.free())
     cost = -sample.total * change - saved
-    cost = cost.masked_fill((cost >= 0) | ~costs[row, first, second].isfinite(), torch.inf)
+    cost = cost.masked_fill(~costs[row, first, second].isfinite(), torch.inf)
     found = torch.full_like(costs, torch.inf)
     found[row, first, second] = cost
     return torch.minimum(found, found.mT)
@@ -364,6 +410,7 @@ def _union_of(first: _Group, second: _Group) -> _Group:
         scale,
         1 / (share / first.nu + (1 - share) / second.nu),
         torch.lerp(second.gate, first.gate, share),
+        first.tails,
     )
 
 

@@ -93,9 +93,8 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         if context.ndim == 2 and not bool(heard.all()):
             return self._one_of_two(seen, frames, maps, heard)
         found, left_out = self.network.believe(seen)
-        chance = chances(left_out + slope, weights)
-        views = [_one_of(found, frames, context.ndim - 2, view) for view in range(2)]
-        return Blend((views[0], push(views[1], [maps])), log_weights(chance, heard), self._unseen)
+        plain, inner = (_one_of(found, frames, context.ndim - 2, view) for view in range(2))
+        return self._weighed((plain, push(inner, [maps])), left_out + slope, context, weights, heard)
 
     @property
     def _unseen(self) -> float:
@@ -131,9 +130,25 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         at = At(rows, maps.normalize(rows), _all(rows))
         inner = self.network._fit(at.inside, weights)
         normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
-        chance = chances(torch.stack([plain.left_out(rows, weights), normal], -2), weights)
-        heard = chance.detach() > SILENT
-        return Blend((plain, push(inner, [maps])), log_weights(chance, heard), self._unseen)
+        left_out = torch.stack([plain.left_out(rows, weights), normal], -2)
+        return self._weighed((plain, push(inner, [maps])), left_out, rows, weights)
+
+    def _weighed(
+        self,
+        views: tuple[Density, Density],
+        left_out: Tensor,
+        rows: Tensor,
+        weights: Tensor | None,
+        heard: Tensor | None = None,
+    ) -> Blend:
+        """Both views with their chances to be the better one, by left-out log densities (..., 2, n).
+
+        The view that follows the sample more closely also has more optimism that leaving out does not see.
+        """
+        inside = torch.stack([view.log_density(rows) for view in views], -2)
+        chance = chances(left_out - self._unseen * (inside - left_out), weights)
+        heard = chance.detach() > SILENT if heard is None else heard
+        return Blend(views, log_weights(chance, heard), self._unseen)
 
 
 def _one_of(found: Blend, frames: Frame, axis: int, view: int) -> Density:
