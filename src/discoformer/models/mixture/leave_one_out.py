@@ -178,19 +178,18 @@ class SlotsSeen(NamedTuple):
     def _downdate(self, points: Tensor, which: Tensor, held: Tensor, evidence: ScaleEvidence) -> Tensor:
         """How log densities of slots (B, k, h) change when they lose what they hold of a point."""
         dim = points.shape[-1]
-
-        def take(tensor: Tensor) -> Tensor:
-            """What every point's slots (B, k, h, ...) have, of all slots (B, M, ...)."""
-            batch = torch.arange(len(tensor), device=tensor.device).view(-1, 1, 1)
-            return tensor[batch, which]
-
-        per_slot = [take(getattr(evidence, name)) for name in _PER_SLOT]
-        pseudo, inflation, whole, along, ball, count, mass = per_slot
-        count, mass, nu = count.clamp_min(_LEAST), mass.clamp_min(_LEAST), take(self.components.nu)
-        offset = points.unsqueeze(-2) - take(self.components.mean)  # (B, k, h, d)
+        per_slot = [*(getattr(evidence, name) for name in _PER_SLOT), self.components.nu]
+        known = [torch.stack(per_slot, -1), self.components.mean, self.precision.flatten(-2)]
+        table = torch.cat(known, -1)  # (B, M, ...): what is known of a slot, to be looked up at once
+        first = torch.arange(len(table), device=table.device).view(-1, 1, 1) * table.shape[1]
+        taken = table.flatten(0, 1).index_select(0, (first + which).flatten()).unflatten(0, which.shape)
+        scalars, mean, precision = taken.split([part.shape[-1] for part in known], -1)  # (B, k, h, ...)
+        pseudo, inflation, whole, along, ball, count, mass, nu = scalars.unbind(-1)
+        count, mass = count.clamp_min(_LEAST), mass.clamp_min(_LEAST)
+        offset = points.unsqueeze(-2) - mean  # (B, k, h, d)
         if self.axes is not None:
             offset = offset @ self.axes.matrix.unsqueeze(-3)
-        precision = take(self.precision)  # (B, k, h, d, d)
+        precision = precision.unflatten(-1, (dim, dim))  # (B, k, h, d, d)
         pull = (offset.unsqueeze(-2) @ precision).squeeze(-2)
         # By the offset itself: of a slot that one point makes up, f below is tiny and rounding would count.
         distance = (pull * offset).sum(-1).clamp_min(0)

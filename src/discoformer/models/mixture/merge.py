@@ -98,6 +98,11 @@ class _Group(NamedTuple):
     def at(self, *index: Tensor) -> _Group:
         return self.map(lambda tensor: tensor[index])
 
+    def put(self, rows: Tensor, part: _Group) -> _Group:
+        """The same with some samples of the batch replaced, which may have fewer slots."""
+        pairs = zip(self, part.padded(self.nu.shape[-1]), strict=True)
+        return _Group(*(tensor.index_copy(0, rows, new) for tensor, new in pairs))
+
     def padded(self, count: int) -> _Group:
         """The same padded with empty slots, ``count`` in all."""
         more = count - self.nu.shape[-1]
@@ -172,22 +177,35 @@ def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: R
     return _steps(sample, slots, axes, steps, rule)[0]
 
 
-def _steps(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> tuple[_Group, _Group]:
-    """Slots after steps that gain, at most so many, and before the last of them."""
+def _steps(
+    sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule, before: Tensor | None = None
+) -> tuple[_Group, _Group]:
+    """Slots after steps that gain, at most so many, and before the last of them.
+
+    ``before`` (B,) is the log likelihood of an earlier step.  Samples that are done leave the batch.
+    """
     origin = slots
-    before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
-    climbing = torch.ones_like(before, dtype=torch.bool)
-    for _ in range(steps):
+    before = sample.total.new_full(sample.total.shape[:1], -torch.inf) if before is None else before
+    for step in range(1, steps + 1):
         moments = _look(sample, slots)
         log_likelihood = _log_likelihood(moments, sample.total)
-        stepped = _step(moments, slots, sample.total, axes, rule)
-        origin = _chosen(climbing, slots, origin)
-        slots = _chosen(climbing, stepped, slots)
-        climbing = climbing & (log_likelihood - before >= _NOTHING)
+        origin, slots = slots, _step(moments, slots, sample.total, axes, rule)
+        climbing = log_likelihood - before >= _NOTHING
         before = log_likelihood
-        if not bool(climbing.any()):
+        going = climbing.nonzero().squeeze(-1)
+        if len(going) == 0 or step == steps:
             break
+        if len(going) < len(climbing):
+            some, turned = _some(sample, axes, going)
+            new, old = _steps(some, slots.at(going), turned, steps - step, rule, before[going])
+            return slots.put(going, new), origin.put(going, old)
     return slots, origin
+
+
+def _some(sample: Sample, axes: Axes | None, rows: Tensor) -> tuple[InMemory, Axes | None]:
+    """Some samples of a batch, and their axes."""
+    assert isinstance(sample, InMemory)  # of the others there is one
+    return sample.some(rows), None if axes is None else Axes(*(tensor[rows] for tensor in axes))
 
 
 def _chosen(condition: Tensor, new: _Group, old: _Group) -> _Group:
@@ -274,8 +292,12 @@ def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rul
         if len(rows) == 0:
             break
         slots = _unite(slots, rows, a, partner[rows, a]).compact()
-        merging = mutual.any(-1)  # the other samples of the batch are done
-        slots = _chosen(merging, _climb(sample, slots, axes, _BETWEEN, rule), slots)
+        merging = mutual.any(-1).nonzero().squeeze(-1)
+        if len(merging) < len(mutual):  # the other samples of the batch are done
+            some, turned = _some(sample, axes, merging)
+            part = _climb(some, slots.at(merging).compact(), turned, _BETWEEN, rule)
+            return slots.put(merging, _merge_while_it_pays(some, part, turned, rule)).compact()
+        slots = _climb(sample, slots, axes, _BETWEEN, rule)
     return slots
 
 
@@ -300,30 +322,36 @@ def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
     batch, count = slots.nu.shape
     costs = _all_union_costs(slots)
     order = _rounded(costs, (-2, -1)).argsort(dim=-1, stable=True)  # ties go by the order of the slots
-    second = order[..., : min(_NEAR, count - 1)].flatten(1)  # (B, P)
-    first = torch.arange(count, device=second.device).repeat_interleave(second.shape[-1] // count)
-    first = first.expand_as(second)
-    row = torch.arange(batch, device=second.device).unsqueeze(-1)
+    near = torch.zeros_like(costs, dtype=torch.bool).scatter(-1, order[..., : min(_NEAR, count - 1)], True)
+    near = ((near | near.mT) & costs.isfinite()).triu(1).flatten(1)  # (B, M M), each pair once
+    pairs = near.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
+    pairs = pairs[:, : int(near.sum(-1).amax())]  # (B, P): in some samples there are fewer
+    first, second = pairs // count, pairs % count
+    row = torch.arange(batch, device=pairs.device).unsqueeze(-1)
     union = _union_of(slots.at(row, first), slots.at(row, second))
     keys, union_keys = slots.keys().keys, union.keys().keys
 
     change = torch.zeros_like(union.nu)
     size, share = sample.points.shape[1], sample.weights
-    rows = max(1, _CHUNK // (batch * (count + 3 * second.shape[-1])))
+    rows = max(1, _CHUNK // (batch * (count + 3 * pairs.shape[-1])))
     for start in range(0, size, rows):
         lifted = lift(sample.points[:, start : start + rows].detach())
-        terms, joined = (
-            offset - power * weight_and_log(theta, lifted)[1] for theta, offset, power in (keys, union_keys)
+        held, joined = (
+            weight_and_log(theta, lifted)[1].mul_(-power).add_(offset)
+            for theta, offset, power in (keys, union_keys)
         )
-        log_density = terms.logsumexp(-2, keepdim=True)
-        held = (terms - log_density).exp()
-        ratio = (joined - log_density).exp() - held[row, first] - held[row, second]
-        gained = torch.log1p(ratio.clamp_min(-1 + 1e-12))
-        part = 1 / size if share is None else share[:, start : start + rows].unsqueeze(-2)
-        change = change + (gained * part).sum(-1)
+        log_density = held.logsumexp(-2, keepdim=True)
+        held, ratio = held.sub_(log_density).exp_(), joined.sub_(log_density).exp_()
+        for own in (first, second):
+            ratio.sub_(held.gather(1, own.unsqueeze(-1).expand_as(ratio)))
+        gained = ratio.clamp_min_(-1 + 1e-12).log1p_()
+        if share is None:
+            change = change + gained.sum(-1) / size
+        else:
+            change = change + (gained @ share[:, start : start + rows].unsqueeze(-1)).squeeze(-1)
     saved = price * (slots.free()[row, first] + slots.free()[row, second] - union.free())
     cost = -sample.total * change - saved
-    cost = cost.masked_fill((cost >= 0) | ~costs[row, first, second].isfinite(), torch.inf)
+    cost = cost.masked_fill((cost >= 0) | ~near.gather(-1, pairs), torch.inf)
     found = torch.full_like(costs, torch.inf)
     found[row, first, second] = cost
     return torch.minimum(found, found.mT)
