@@ -54,7 +54,9 @@ class NormalScores(ColumnMap):
     density: Density | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._scores(self._standard(x)[0])
+        own = self._at(x)
+        t, _, ratio = own._stretch(x)
+        return own._scores(t * (own._factor * ratio).sqrt())
 
     def inverse(self, u: Tensor) -> Tensor:
         """By Newton steps kept inside a bracket: the same quantile of every component holds that of all."""
@@ -90,15 +92,14 @@ class NormalScores(ColumnMap):
         return x, settled
 
     def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        z, slope, bend = self._standard(x)
-        u = self._scores(z) if u is None else u
-        terms = (
-            self.log_weight.exp() * (-0.5 * z.square()).exp() * slope
-        )  # of the density, but for its constant
+        own = self._at(x)
+        z, slope, bend = own._standard(x)
+        u = own._scores(z) if u is None else u
+        terms = own.log_weight.exp() * (-0.5 * z.square()).exp() * slope  # of the density, unscaled
         density = terms.sum(-1)
         log_density, share = density.log(), terms / density.unsqueeze(-1)
         if holds(density < _LEAST) is not False:  # far out: by logarithms
-            logs = self.log_weight - 0.5 * z.square() + slope.log()
+            logs = own.log_weight - 0.5 * z.square() + slope.log()
             log_density = logs.logsumexp(-1)
             share = (logs - log_density.unsqueeze(-1)).exp()
         score = (share * (bend - z * slope)).sum(-1)  # the derivative of log_density
@@ -116,14 +117,26 @@ class NormalScores(ColumnMap):
         From z^2 = a log(1 + q), q = t^2 / nu: with r = log(1 + q) / q the slope of z is
         sqrt(a / nu r) / (1 + q) / scale.
         """
-        t = (x.unsqueeze(-1) - self.mean) / self.scale
-        q = (t.square() / self.nu).clamp_min(_CENTER)
+        t, q, ratio = self._stretch(x)
         beyond = 1 / (1 + q)
-        ratio = torch.log1p(q) / q
         root = (self._factor * ratio).sqrt()
         slope = root * beyond / (ratio * self.scale)
         bend = -((beyond - ratio) / (q * ratio) + 2 * beyond) * t / (self.nu * self.scale)
         return t * root, slope, bend
+
+    def _stretch(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """t, q and r of every component (..., M); see `_standard`."""
+        t = (x.unsqueeze(-1) - self.mean) / self.scale
+        q = (t.square() / self.nu).clamp_min(_CENTER)
+        return t, q, torch.log1p(q) / q
+
+    def _at(self, x: Tensor) -> NormalScores:
+        """The map in the precision of the answers: operations on two precisions take twice the time."""
+        kind = torch.promote_types(x.dtype, self.mean.dtype)
+        if kind == self.mean.dtype:
+            return self
+        log_weight, mean, scale, nu = (t.to(kind) for t in (self.log_weight, self.mean, self.scale, self.nu))
+        return NormalScores(self.low, self.high, log_weight, mean, scale, nu, self.density)
 
     @property
     def _factor(self) -> Tensor:
@@ -136,11 +149,13 @@ class NormalScores(ColumnMap):
 
     def _scores(self, z: Tensor) -> Tensor:
         """Phi^-1 of the mean of Phi(z) (..., M), from the tail that is the smaller."""
-        half = 0.5 * self.log_weight.exp()
+        half = 0.5 * self.log_weight.exp().to(z)
+        half = half.mT if half.ndim > 1 else half.unsqueeze(-1)  # (..., M, 1), for sums as matrix products
         tail = torch.erfc(z.abs() * math.sqrt(0.5))  # twice that of every component; Phi itself would lose it
         below = z < 0
-        lower = (half * torch.where(below, tail, 2 - tail)).sum(-1)
-        upper = (half * torch.where(below, 2 - tail, tail)).sum(-1)
+        rest = 2 - tail
+        lower = (torch.where(below, tail, rest) @ half).squeeze(-1)
+        upper = (torch.where(below, rest, tail) @ half).squeeze(-1)
         left = lower < upper
         tail = torch.where(left, lower, upper)
         score = torch.special.ndtri(tail.clamp_min(_LEAST))

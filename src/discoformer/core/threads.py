@@ -60,10 +60,10 @@ def ordered_map(function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
             yield from map(function, items)
             return
         pool, workers = shared
-        tracked = torch.is_grad_enabled()  # a thread does not inherit it
+        tracked, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
         def call(item: A) -> B:
-            with torch.set_grad_enabled(tracked):
+            with torch.inference_mode(inference), torch.set_grad_enabled(tracked):  # no thread inherits them
                 return function(item)
 
         pending: deque[Future[B]] = deque()

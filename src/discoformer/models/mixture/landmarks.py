@@ -104,13 +104,14 @@ def farthest_in_views(views: Sequence[Tensor], counts: Sequence[int]) -> Tensor:
         radius = view.norm(dim=-1, keepdim=True) / math.sqrt(view.shape[-1])
         compressed = view * (torch.log1p(radius) / radius.clamp_min(1e-6))
         along = compressed @ generic_direction(view.shape[-1]).to(view)  # (B, n): decides ties
-        distance = torch.full_like(radius.squeeze(-1), torch.inf)
+        columns = compressed.mT.contiguous()  # (B, d, n): sums over columns run along memory
+        distance = torch.full_like(along, torch.inf)
         for index in chosen:
-            distance = torch.minimum(distance, _square_distance(compressed, index))
+            distance = torch.minimum(distance, _square_distance(columns, index))
         for _ in range(count):
             index = _largest(distance if chosen else -radius.squeeze(-1), along)
             chosen.append(index)
-            distance = torch.minimum(distance, _square_distance(compressed, index))
+            distance = torch.minimum(distance, _square_distance(columns, index))
     return torch.stack(chosen, 1)
 
 
@@ -124,10 +125,10 @@ def _largest(values: Tensor, along: Tensor) -> Tensor:
     return torch.where(tied, along, -torch.inf).argmax(1)
 
 
-def _square_distance(points: Tensor, index: Tensor) -> Tensor:
-    """From all points (B, n, d) to the one with the number (B,) given: (B, n)."""
-    batch = torch.arange(len(points), device=points.device)
-    return (points - points[batch, index].unsqueeze(1)).square().sum(-1)
+def _square_distance(columns: Tensor, index: Tensor) -> Tensor:
+    """From all points, in columns (B, d, n), to the one with the number (B,) given: (B, n)."""
+    place = columns.gather(-1, index.view(-1, 1, 1).expand(-1, columns.shape[1], 1))
+    return (columns - place).square_().sum(1)
 
 
 def _distances(points: Tensor, others: Tensor) -> Tensor:

@@ -178,19 +178,20 @@ class SlotsSeen(NamedTuple):
     def _downdate(self, points: Tensor, which: Tensor, held: Tensor, evidence: ScaleEvidence) -> Tensor:
         """How log densities of slots (B, k, h) change when they lose what they hold of a point."""
         dim = points.shape[-1]
-
-        def take(tensor: Tensor) -> Tensor:
-            """What every point's slots (B, k, h, ...) have, of all slots (B, M, ...)."""
-            batch = torch.arange(len(tensor), device=tensor.device).view(-1, 1, 1)
-            return tensor[batch, which]
-
-        per_slot = [take(getattr(evidence, name)) for name in _PER_SLOT]
-        pseudo, inflation, whole, along, ball, count, mass = per_slot
-        count, mass, nu = count.clamp_min(_LEAST), mass.clamp_min(_LEAST), take(self.components.nu)
-        offset = points.unsqueeze(-2) - take(self.components.mean)  # (B, k, h, d)
+        per_slot = [*(getattr(evidence, name) for name in _PER_SLOT), self.components.nu]
+        known = [torch.stack(per_slot, -1), self.components.mean, self.precision.flatten(-2)]
+        table = torch.cat(known, -1)  # (B, M, ...): what is known of a slot, to be looked up at once
+        first = torch.arange(len(table), device=table.device).view(-1, 1, 1) * table.shape[1]
+        taken: Tensor = (
+            table.flatten(0, 1).index_select(0, (first + which).flatten()).unflatten(0, which.shape)
+        )
+        scalars, mean, precision = taken.split([part.shape[-1] for part in known], -1)  # (B, k, h, ...)
+        pseudo, inflation, whole, along, ball, count, mass, nu = scalars.unbind(-1)
+        count, mass = count.clamp_min(_LEAST), mass.clamp_min(_LEAST)
+        offset = points.unsqueeze(-2) - mean  # (B, k, h, d)
         if self.axes is not None:
             offset = offset @ self.axes.matrix.unsqueeze(-3)
-        precision = take(self.precision)  # (B, k, h, d, d)
+        precision = precision.unflatten(-1, (dim, dim))  # (B, k, h, d, d)
         pull = (offset.unsqueeze(-2) @ precision).squeeze(-2)
         # By the offset itself: of a slot that one point makes up, f below is tiny and rounding would count.
         distance = (pull * offset).sum(-1).clamp_min(0)
@@ -207,7 +208,10 @@ class SlotsSeen(NamedTuple):
         ratio = (count + pseudo) / (fewer + pseudo).clamp_min(_LEAST)
         new = new / (left.square() * rank_one * ratio)
         log_det = kept.log().sum(-1) + rank_one.log() + dim * (round_kept.log() + ratio.log())
-        return -0.5 * log_det - 0.5 * (nu + dim) * (torch.log1p(new / nu) - torch.log1p(distance / nu))
+        change: Tensor = -0.5 * log_det - 0.5 * (nu + dim) * (
+            torch.log1p(new / nu) - torch.log1p(distance / nu)
+        )
+        return change
 
 
 def lose(

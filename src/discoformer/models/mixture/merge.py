@@ -22,7 +22,6 @@ weighed by leave-one-out likelihood (`models.mixture.unified_network`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import torch
@@ -32,18 +31,26 @@ from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.lift import lift, weight_and_log
 from discoformer.models.mixture.sample import InMemory, Sample
-from discoformer.models.mixture.slots import Moments, Slots, make_slots, moments_of
+from discoformer.models.mixture.slots import Moments, moments_of
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.tails import degrees_of_freedom
+from discoformer.models.mixture.unions import (
+    DEAD,
+    SlotGroup,
+    all_union_costs,
+    chosen,
+    costs_after,
+    mutual_pairs,
+    rounded,
+    union_of,
+    unite,
+)
 
 __all__ = ["Rule", "merge", "settle"]
 
-_DEAD = -80.0  # log weight of an empty slot; finite, and its exponential is a float32
-_NEVER = -1e4  # its log weight in responsibilities: no outlier may call it back
 _FLOOR = 1e-8  # of the sample's variance, in every scale: tails can starve all slots of a direction
 _THIN = 1e-5  # variance, next to squared means, of which moments leave fewer digits than answers must have
 _NOTHING = 0.01  # gain of log likelihood not worth a step: noise is half a unit for every parameter
-_TIED = 1e-10  # difference of costs that rounding can make
 _NEAR = 3  # neighbours that a slot may merge with
 _TRIED, _BETWEEN, _SHAPED, _STEPS = 3, 4, 16, 100  # steps, at most: of levels, of unions, of shapes, of all
 _CHUNK = 2**21  # numbers in an intermediate
@@ -72,66 +79,12 @@ class Rule(NamedTuple):
         return cls(config.merge_price, config.merge_pseudo)
 
 
-class _Group(NamedTuple):
-    """Slots that merge: log weights, gates and degrees of freedom (B, M), means and scales.
-
-    ``tails`` (B, M) is one where degrees of freedom are fitted, zero where they stay.
-    """
-
-    log_weight: Tensor
-    mean: Tensor
-    scale: Tensor
-    nu: Tensor
-    gate: Tensor
-    tails: Tensor
-
-    @classmethod
-    def of(cls, mixture: StudentMixture) -> _Group:
-        gate = torch.ones_like(mixture.nu) if mixture.evidence is None else mixture.evidence.whole
-        none = torch.zeros_like(mixture.nu)
-        return cls(mixture.log_weight, mixture.mean, mixture.scale, mixture.nu, gate, none)
-
-    @property
-    def there(self) -> Tensor:
-        """Which slots are there (B, M)."""
-        return self.log_weight > _DEAD / 2
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> _Group:
-        return _Group(*map(function, self))
-
-    def at(self, *index: Tensor) -> _Group:
-        return self.map(lambda tensor: tensor[index])
-
-    def padded(self, count: int) -> _Group:
-        """The same padded with empty slots, ``count`` in all."""
-        more = count - self.nu.shape[-1]
-        extra = self.map(lambda tensor: tensor[:, :1].expand(-1, more, *tensor.shape[2:]))
-        extra = extra._replace(log_weight=torch.full_like(extra.log_weight, _DEAD))
-        return _Group(*(torch.cat(both, 1) for both in zip(self, extra, strict=True)))
-
-    def compact(self) -> _Group:
-        """Without the slots that are there in no sample; others may have no weight."""
-        there = self.there
-        order = there.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
-        order = order[:, : int(there.sum(-1).amax())]
-        return self.at(torch.arange(len(order), device=order.device).unsqueeze(-1), order)
-
-    def free(self) -> Tensor:
-        """Parameters of every slot (B, M): weight, mean, and what is free of its covariance and tails."""
-        dim = self.mean.shape[-1]
-        return 1 + 2 * dim + self.gate * (dim * (dim - 1) / 2) + self.tails
-
-    def keys(self) -> Slots:
-        log_weight = self.log_weight.masked_fill(~self.there, _NEVER)
-        return make_slots(log_weight, self.mean, self.scale, self.nu, torch.ones_like(self.nu))
-
-
 def merge(sample: InMemory, mixture: StudentMixture, axes: Axes | None, rule: Rule) -> StudentMixture:
     """A mixture (B) of a sample, from the network, with fewer slots, and with what they rest on.
 
     Slots that are merged away in some samples of the batch but not in all have no weight there.
     """
-    slots = _best_of_halves(sample, _Group.of(mixture), axes, rule)
+    slots = _best_of_halves(sample, SlotGroup.of(mixture), axes, rule)
     slots = _merge_while_it_pays(sample, slots, axes, rule)
     slots = _along_axes_if_it_pays(sample, slots, axes, rule)
     slots = _with_tails_if_it_pays(sample, slots, axes, rule)
@@ -142,10 +95,10 @@ def settle(
     sample: Sample, mixture: StudentMixture, axes: Axes | None, steps: int, rule: Rule
 ) -> StudentMixture:
     """A merged mixture after some steps over a larger sample."""
-    return _rest_on(sample, _settled(sample, _Group.of(mixture), axes, steps, rule), axes, rule)
+    return _rest_on(sample, _settled(sample, SlotGroup.of(mixture), axes, steps, rule), axes, rule)
 
 
-def _rest_on(sample: Sample, slots: _Group, axes: Axes | None, rule: Rule) -> StudentMixture:
+def _rest_on(sample: Sample, slots: SlotGroup, axes: Axes | None, rule: Rule) -> StudentMixture:
     """The mixture with what its scales rest on."""
     moments = _look(sample, slots)
     count = moments.share * sample.total
@@ -156,7 +109,7 @@ def _rest_on(sample: Sample, slots: _Group, axes: Axes | None, rule: Rule) -> St
     return StudentMixture(slots.log_weight, slots.mean, slots.scale, slots.nu, evidence)
 
 
-def _settled(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> _Group:
+def _settled(sample: Sample, slots: SlotGroup, axes: Axes | None, steps: int, rule: Rule) -> SlotGroup:
     """Slots after at most so many steps; the last one without what rounding does to narrow scales.
 
     On repeated rows a scale is the floor and the rounding of a second moment less a squared mean: the order
@@ -167,41 +120,48 @@ def _settled(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule:
     if not bool((root.square().amin(-1) < _THIN * (1 + slots.mean.square().sum(-1))).any()):
         return slots
     moments, keys = _look(sample, origin), origin.keys()
-    per_share = (1 + slots.mean.shape[-1] / slots.nu) / moments.share.clamp_min(math.exp(_DEAD))
+    per_share = (1 + slots.mean.shape[-1] / slots.nu) / moments.share.clamp_min(math.exp(DEAD))
     covariance = per_share[..., None, None] * sample.scatter(keys, moments.mean)
     return _step(moments._replace(covariance=covariance), origin, sample.total, axes, rule)
 
 
-def _climb(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> _Group:
+def _climb(sample: Sample, slots: SlotGroup, axes: Axes | None, steps: int, rule: Rule) -> SlotGroup:
     """Expectation-maximization while it gains, for a limited number of steps."""
     return _steps(sample, slots, axes, steps, rule)[0]
 
 
-def _steps(sample: Sample, slots: _Group, axes: Axes | None, steps: int, rule: Rule) -> tuple[_Group, _Group]:
-    """Slots after steps that gain, at most so many, and before the last of them."""
+def _steps(
+    sample: Sample, slots: SlotGroup, axes: Axes | None, steps: int, rule: Rule, before: Tensor | None = None
+) -> tuple[SlotGroup, SlotGroup]:
+    """Slots after steps that gain, at most so many, and before the last of them.
+
+    ``before`` (B,) is the log likelihood of an earlier step.  Samples that are done leave the batch.
+    """
     origin = slots
-    before = sample.total.new_full(sample.total.shape[:1], -torch.inf)
-    climbing = torch.ones_like(before, dtype=torch.bool)
-    for _ in range(steps):
+    before = sample.total.new_full(sample.total.shape[:1], -torch.inf) if before is None else before
+    for step in range(1, steps + 1):
         moments = _look(sample, slots)
         log_likelihood = _log_likelihood(moments, sample.total)
-        stepped = _step(moments, slots, sample.total, axes, rule)
-        origin = _chosen(climbing, slots, origin)
-        slots = _chosen(climbing, stepped, slots)
-        climbing = climbing & (log_likelihood - before >= _NOTHING)
+        origin, slots = slots, _step(moments, slots, sample.total, axes, rule)
+        climbing = log_likelihood - before >= _NOTHING
         before = log_likelihood
-        if not bool(climbing.any()):
+        going = climbing.nonzero().squeeze(-1)
+        if len(going) == 0 or step == steps:
             break
+        if len(going) < len(climbing):
+            some, turned = _some(sample, axes, going)
+            new, old = _steps(some, slots.at(going), turned, steps - step, rule, before[going])
+            return slots.put(going, new), origin.put(going, old)
     return slots, origin
 
 
-def _chosen(condition: Tensor, new: _Group, old: _Group) -> _Group:
-    """Per sample (B,) the new slots or the old ones."""
-    pairs = zip(new, old, strict=True)
-    return _Group(*(torch.where(condition.view(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
+def _some(sample: Sample, axes: Axes | None, rows: Tensor) -> tuple[InMemory, Axes | None]:
+    """Some samples of a batch, and their axes."""
+    assert isinstance(sample, InMemory)  # of the others there is one
+    return sample.some(rows), None if axes is None else Axes(*(tensor[rows] for tensor in axes))
 
 
-def _look(sample: Sample, slots: _Group) -> Moments:
+def _look(sample: Sample, slots: SlotGroup) -> Moments:
     """What the slots see of the points; empty slots see nothing."""
     keys = slots.keys()
     return moments_of(sample.statistics(keys._replace(brief=not bool(slots.tails.any()))), keys)
@@ -212,7 +172,7 @@ def _log_likelihood(moments: Moments, total: Tensor) -> Tensor:
     return total[:, 0] * moments.mean.shape[-1] * (moments.share * moments.log_mixture).sum(-1)
 
 
-def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rule: Rule) -> _Group:
+def _step(moments: Moments, slots: SlotGroup, total: Tensor, axes: Axes | None, rule: Rule) -> SlotGroup:
     """The M-step; scales are shrunk a little towards their mean."""
     covariance, gate = moments.covariance, slots.gate[..., None, None]
     if axes is not None:
@@ -222,21 +182,21 @@ def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rul
     scale = (count * covariance + rule.pseudo * pooled) / (count + rule.pseudo)
     scale = 0.5 * (scale + scale.mT)
     scale = scale + _FLOOR * torch.eye(scale.shape[-1], dtype=scale.dtype, device=scale.device)
-    log_weight = moments.share.clamp_min(math.exp(_DEAD)).log()
+    log_weight = moments.share.clamp_min(math.exp(DEAD)).log()
     nu = slots.nu
     if moments.details.shape[-1]:
         nu = torch.where(slots.tails > 0, degrees_of_freedom(moments, nu), nu)
     return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale, nu=nu)
 
 
-def _worth(sample: Sample, slots: _Group, rule: Rule) -> Tensor:
+def _worth(sample: Sample, slots: SlotGroup, rule: Rule) -> Tensor:
     """The log likelihood (B,) less what the parameters cost."""
     return _log_likelihood(_look(sample, slots), sample.total) - rule.price * (
         slots.free() * slots.there
     ).sum(-1)
 
 
-def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
+def _best_of_halves(sample: InMemory, slots: SlotGroup, axes: Axes | None, rule: Rule) -> SlotGroup:
     """Of all slots, a half, a quarter, ...: one level above the best by the criterion."""
     levels, values = [slots], []
     for level in _halves(slots):
@@ -250,67 +210,81 @@ def _best_of_halves(sample: InMemory, slots: _Group, axes: Axes | None, rule: Ru
     row = torch.arange(len(best), device=best.device)
     above = [level.padded(count) for level in levels if level.nu.shape[-1] <= count]
     chosen = best - (len(levels) - len(above))
-    return _Group(*(torch.stack(tensors)[chosen, row] for tensors in zip(*above, strict=True)))
+    return SlotGroup(*(torch.stack(tensors)[chosen, row] for tensors in zip(*above, strict=True)))
 
 
-def _halves(slots: _Group) -> list[_Group]:
+def _halves(slots: SlotGroup) -> list[SlotGroup]:
     """The slots merged to a half, a quarter, ... one, from moments alone."""
-    costs, found = _all_union_costs(slots.map(Tensor.detach)), []
+    costs, found = all_union_costs(slots.map(Tensor.detach)), []
     target = slots.nu.shape[-1] // 2
     while target:
         while True:
             excess = slots.there.sum(-1, keepdim=True) - target
-            mutual, partner = _mutual(costs)
+            mutual, partner = mutual_pairs(costs)
             # Of the pairs that may merge at the same time, the cheapest, and no more than the surplus.
-            rank = _rounded(torch.where(mutual, costs.amin(-1), torch.inf), -1)
+            rank = rounded(torch.where(mutual, costs.amin(-1), torch.inf), -1)
             rank = rank.argsort(dim=-1, stable=True).argsort(-1)
             rows, a = (mutual & (rank < excess)).nonzero(as_tuple=True)
             if len(rows) == 0:
                 break
-            slots = _unite(slots, rows, a, partner[rows, a])
-            costs = _costs_after(costs, slots.map(Tensor.detach), rows, a, partner[rows, a])
+            slots = unite(slots, rows, a, partner[rows, a])
+            costs = costs_after(costs, slots.map(Tensor.detach), rows, a, partner[rows, a])
         found.append(slots.compact())
         target //= 2
     return found
 
 
-def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
-    """Merge pairs whose union loses less log likelihood of the sample than it saves, with steps between."""
-    going = torch.ones_like(slots.there[:, 0])  # samples of the batch that are not done
+def _merge_while_it_pays(sample: InMemory, slots: SlotGroup, axes: Axes | None, rule: Rule) -> SlotGroup:
+    """Merge pairs whose union loses less log likelihood of the sample than it saves, with steps between.
+
+    Samples of a batch that part ways go on in batches of their own.
+    """
     while slots.nu.shape[-1] > 1:
         losses = _losses(sample, slots.map(Tensor.detach), rule.price)
-        mutual, partner = _mutual(losses.masked_fill((losses >= 0) | ~going[:, None, None], torch.inf))
-        rows, a = mutual.nonzero(as_tuple=True)
+        mutual, partner = mutual_pairs(losses.masked_fill(losses >= 0, torch.inf))
         merging = mutual.any(-1)
-        merged = _unite(slots, rows, a, partner[rows, a])
-        merged = _chosen(merging, _climb(sample, merged, axes, _BETWEEN, rule), slots) if len(rows) else slots
-        trying = going & ~merging
-        if bool(trying.any()):
-            tried, paid = _try_cheapest(sample, slots, losses, axes, rule)
-            merged = _chosen(trying, tried, merged)
-            going = merging | (trying & paid)
-        slots = merged.compact()
-        if not bool(going.any()):
-            break
+        if bool(merging.all()):
+            rows, a = mutual.nonzero(as_tuple=True)
+            slots = unite(slots, rows, a, partner[rows, a]).compact()
+            slots = _climb(sample, slots, axes, _BETWEEN, rule)
+        elif bool(merging.any()):
+            for which in (merging, ~merging):
+                slots = _merge_some(sample, slots, axes, which, rule)
+            return slots.compact()
+        else:
+            slots, paid = _try_cheapest(sample, slots, losses, axes, rule)
+            if not bool(paid.all()):
+                return _merge_some(sample, slots, axes, paid, rule).compact()
+            slots = slots.compact()
     return slots
 
 
+def _merge_some(
+    sample: InMemory, slots: SlotGroup, axes: Axes | None, which: Tensor, rule: Rule
+) -> SlotGroup:
+    """`_merge_while_it_pays` in some samples (B,) of a batch; the others stay."""
+    rows = which.nonzero().squeeze(-1)
+    if len(rows) == 0:
+        return slots
+    some, turned = _some(sample, axes, rows)
+    return slots.put(rows, _merge_while_it_pays(some, slots.at(rows).compact(), turned, rule))
+
+
 def _try_cheapest(
-    sample: InMemory, slots: _Group, losses: Tensor, axes: Axes | None, rule: Rule
-) -> tuple[_Group, Tensor]:
+    sample: InMemory, slots: SlotGroup, losses: Tensor, axes: Axes | None, rule: Rule
+) -> tuple[SlotGroup, Tensor]:
     """Slots after steps, in every sample with or without its cheapest union, and where (B,) that paid."""
     count = losses.shape[-1]
-    ranked = _rounded(losses, (-2, -1)).flatten(1)
-    least, place = ranked.min(-1)  # the first of those that rounding alone sets apart
+    least, place = rounded(losses, (-2, -1)).flatten(1).min(-1)
     rows = least.isfinite().nonzero().squeeze(-1)
     first, second = place[rows] // count, place[rows] % count
     apart = _climb(sample, slots, axes, _SHAPED, rule)
-    united = _climb(sample, _unite(slots, rows, first, second), axes, _SHAPED, rule)
+    united = _climb(sample, unite(slots, rows, first, second), axes, _SHAPED, rule)
     paid = least.isfinite() & (_worth(sample, united, rule) > _worth(sample, apart, rule))
-    return _chosen(paid, united, apart), paid
+    return chosen(paid, united, apart), paid
 
 
-def _along_axes_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
+def _along_axes_if_it_pays(sample: InMemory, slots: SlotGroup, axes: Axes | None, rule: Rule) -> SlotGroup:
     """All covariances along the axes, in the samples where that loses less than it saves."""
     if axes is None or slots.mean.shape[-1] == 1:
         return slots
@@ -318,137 +292,56 @@ def _along_axes_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, r
     along = slots._replace(gate=torch.zeros_like(slots.gate))
     along = _climb(sample, along, axes, _SHAPED, rule)
     pays = _worth(sample, along, rule) > _worth(sample, slots, rule)
-    if not bool(pays.any()):
-        return slots
-    return _chosen(pays, *_of_one_size(_merge_while_it_pays(sample, along, axes, rule), slots))
+    return _merge_some(sample, chosen(pays, along, slots), axes, pays, rule).compact()
 
 
-def _with_tails_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
+def _with_tails_if_it_pays(sample: InMemory, slots: SlotGroup, axes: Axes | None, rule: Rule) -> SlotGroup:
     """Degrees of freedom fitted, in the samples where that gains more than it costs."""
     free = _climb(sample, slots._replace(tails=torch.ones_like(slots.tails)), axes, _SHAPED, rule)
-    free = _merge_while_it_pays(sample, free, axes, rule)
+    free = _merge_while_it_pays(sample, free, axes, rule).padded(slots.nu.shape[-1])
     pays = _worth(sample, free, rule) > _worth(sample, slots, rule)
-    return _chosen(pays, *_of_one_size(free, slots))
+    return chosen(pays, free, slots).compact()
 
 
-def _of_one_size(first: _Group, second: _Group) -> tuple[_Group, _Group]:
-    """Both padded with empty slots to the size of the larger."""
-    count = max(first.nu.shape[-1], second.nu.shape[-1])
-    return first.padded(count), second.padded(count)
-
-
-def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
+def _losses(sample: InMemory, slots: SlotGroup, price: float) -> Tensor:
     """What unions of neighbours cost (B, M, M): log likelihood less what they save; infinite for others.
 
     The sample's log likelihood changes by sum_i log(1 + (u - a - b)(x_i) / p(x_i)) if slots a and b of the
     mixture p become u, and nothing else moves.
     """
     batch, count = slots.nu.shape
-    costs = _all_union_costs(slots)
-    order = _rounded(costs, (-2, -1)).argsort(dim=-1, stable=True)  # ties go by the order of the slots
-    second = order[..., : min(_NEAR, count - 1)].flatten(1)  # (B, P)
-    first = torch.arange(count, device=second.device).repeat_interleave(second.shape[-1] // count)
-    first = first.expand_as(second)
-    row = torch.arange(batch, device=second.device).unsqueeze(-1)
-    union = _union_of(slots.at(row, first), slots.at(row, second))
+    costs = all_union_costs(slots)
+    order = rounded(costs, (-2, -1)).argsort(dim=-1, stable=True)  # ties go by the order of the slots
+    near = torch.zeros_like(costs, dtype=torch.bool).scatter(-1, order[..., : min(_NEAR, count - 1)], True)
+    near = ((near | near.mT) & costs.isfinite()).triu(1).flatten(1)  # (B, M M), each pair once
+    pairs = near.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
+    pairs = pairs[:, : int(near.sum(-1).amax())]  # (B, P): in some samples there are fewer
+    first, second = pairs // count, pairs % count
+    row = torch.arange(batch, device=pairs.device).unsqueeze(-1)
+    union = union_of(slots.at(row, first), slots.at(row, second))
     keys, union_keys = slots.keys().keys, union.keys().keys
 
     change = torch.zeros_like(union.nu)
     size, share = sample.points.shape[1], sample.weights
-    rows = max(1, _CHUNK // (batch * (count + 3 * second.shape[-1])))
+    rows = max(1, _CHUNK // (batch * (count + 3 * pairs.shape[-1])))
     for start in range(0, size, rows):
         lifted = lift(sample.points[:, start : start + rows].detach())
-        terms, joined = (
-            offset - power * weight_and_log(theta, lifted)[1] for theta, offset, power in (keys, union_keys)
+        held, joined = (
+            weight_and_log(theta, lifted)[1].mul_(-power).add_(offset)
+            for theta, offset, power in (keys, union_keys)
         )
-        log_density = terms.logsumexp(-2, keepdim=True)
-        held = (terms - log_density).exp()
-        ratio = (joined - log_density).exp() - held[row, first] - held[row, second]
-        gained = torch.log1p(ratio.clamp_min(-1 + 1e-12))
-        part = 1 / size if share is None else share[:, start : start + rows].unsqueeze(-2)
-        change = change + (gained * part).sum(-1)
+        log_density = held.logsumexp(-2, keepdim=True)
+        held, ratio = held.sub_(log_density).exp_(), joined.sub_(log_density).exp_()
+        for own in (first, second):
+            ratio.sub_(held.gather(1, own.unsqueeze(-1).expand_as(ratio)))
+        gained = ratio.clamp_min_(-1 + 1e-12).log1p_()
+        if share is None:
+            change = change + gained.sum(-1) / size
+        else:
+            change = change + (gained @ share[:, start : start + rows].unsqueeze(-1)).squeeze(-1)
     saved = price * (slots.free()[row, first] + slots.free()[row, second] - union.free())
     cost = -sample.total * change - saved
-    cost = cost.masked_fill(~costs[row, first, second].isfinite(), torch.inf)
+    cost = cost.masked_fill(~near.gather(-1, pairs), torch.inf)
     found = torch.full_like(costs, torch.inf)
     found[row, first, second] = cost
     return torch.minimum(found, found.mT)
-
-
-def _rounded(costs: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    """Costs as whole numbers, in units of what rounding can do to them: the last bit is gone."""
-    finite = torch.where(costs.isfinite(), costs, 0.0)
-    whole = (finite / (_TIED * (1 + finite.abs().amax(dim, keepdim=True)))).round()
-    return torch.where(costs.isfinite(), whole, torch.inf)
-
-
-def _mutual(costs: Tensor) -> tuple[Tensor, Tensor]:
-    """Which slots are the first of two that are each other's cheapest partners, and all partners: (B, M)."""
-    least = costs.amin(-1)
-    tied = costs <= (least + _TIED * (1 + least.abs())).unsqueeze(-1)
-    partner = tied.to(torch.uint8).argmax(-1)  # the first of those that rounding alone sets apart
-    number = torch.arange(costs.shape[-1], device=costs.device)
-    return (partner.gather(-1, partner) == number) & (number < partner) & least.isfinite(), partner
-
-
-def _unite(slots: _Group, rows: Tensor, a: Tensor, b: Tensor) -> _Group:
-    """In some rows of the batch, replace slots a and b by their union, at the place of a."""
-    union = _union_of(slots.at(rows, a), slots.at(rows, b))
-    result = slots.map(Tensor.clone)
-    for tensor, new in zip(result, union, strict=True):
-        tensor[rows, a] = new
-    result.log_weight[rows, b] = _DEAD
-    return result
-
-
-def _union_of(first: _Group, second: _Group) -> _Group:
-    """One slot (...) with the moments of two."""
-    share, scale = _union(first, second)
-    return _Group(
-        torch.logaddexp(first.log_weight, second.log_weight),
-        torch.lerp(second.mean, first.mean, share.unsqueeze(-1)),
-        scale,
-        1 / (share / first.nu + (1 - share) / second.nu),
-        torch.lerp(second.gate, first.gate, share),
-        first.tails,
-    )
-
-
-def _all_union_costs(slots: _Group) -> Tensor:
-    """`_union_costs` of all pairs of slots (B, M, M); infinite on the diagonal."""
-    costs = _union_costs(slots.map(lambda t: t.unsqueeze(2)), slots.map(lambda t: t.unsqueeze(1)))
-    costs.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
-    return costs
-
-
-def _costs_after(costs: Tensor, slots: _Group, rows: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """The costs of all pairs when in some rows of the batch b has gone into a."""
-    new = _union_costs(slots.at(rows.unsqueeze(1), a.unsqueeze(1)), slots.at(rows))
-    costs[rows, a], costs[rows, :, a] = new, new
-    costs[rows, b], costs[rows, :, b] = torch.inf, torch.inf
-    costs[rows, a, a] = torch.inf
-    return costs
-
-
-def _union_costs(first: _Group, second: _Group) -> Tensor:
-    """What the union of two slots costs (...): twice the loss of mean log likelihood (Runnalls).
-
-    (w_a + w_b) log det S_ab - w_a log det S_a - w_b log det S_b, and infinite if a slot is empty.
-    """
-    one, other = first.log_weight.exp(), second.log_weight.exp()
-    costs = (one + other) * _log_det(_union(first, second)[1])
-    costs = costs - one * _log_det(first.scale) - other * _log_det(second.scale)
-    return costs.masked_fill(~(first.there & second.there), torch.inf)
-
-
-def _union(first: _Group, second: _Group) -> tuple[Tensor, Tensor]:
-    """The first slot's share (...) in the union of two, and the union's scale (..., d, d)."""
-    share = torch.sigmoid(first.log_weight - second.log_weight)
-    offset = first.mean - second.mean
-    between = (share * (1 - share))[..., None, None] * offset.unsqueeze(-1) * offset.unsqueeze(-2)
-    return share, torch.lerp(second.scale, first.scale, share[..., None, None]) + between
-
-
-def _log_det(matrix: Tensor) -> Tensor:
-    factor: Tensor = torch.linalg.cholesky_ex(matrix)[0]
-    return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -102,6 +102,11 @@ class InMemory:
             return self
         return InMemory(gather_rows(self.points, evenly_by_radius(self.points.detach(), self.weights, rows)))
 
+    def some(self, members: Tensor) -> InMemory:
+        """Some samples of the batch, by their numbers (k,)."""
+        weights = None if self.weights is None else self.weights[members]
+        return InMemory(self.points[members], weights, total=self.total[members])
+
     def pool(self) -> Tensor:
         return pool_of(self.points)
 

@@ -13,6 +13,7 @@ from discoformer.core.blend import Blend
 from discoformer.core.checks import check_untracked
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
+from discoformer.core.moving import untracked
 from discoformer.core.pushforward import push
 from discoformer.core.threads import team
 from discoformer.core.transforms import Frame
@@ -105,6 +106,7 @@ class UnifiedNetwork(Network, StreamingMethod):
         """The same network, exactly affine equivariant."""
         return UnifiedNetwork(self.core, axes=False)
 
+    @untracked
     @team()
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         seen, frame = self.look(context, weights)
@@ -154,15 +156,16 @@ class Seen(NamedTuple):
         """From a batch (B, ...) to the batch of the samples."""
         return tensor.reshape((*self.batch, *tensor.shape[1:]))
 
-    def only(self, member: int) -> Seen:
-        """One sample of the batch, which must be in memory as a whole."""
+    def some(self, members: Tensor) -> Seen:
+        """Some samples of the batch, by their numbers (k,); it must be in memory as a whole."""
 
         def own(tensor: Tensor) -> Tensor:
-            return tensor[member : member + 1]
+            return tensor[members]
 
-        few = InMemory(own(self.few.points), None if self.few.weights is None else own(self.few.weights))
+        few = self.few.some(members)
         axes = None if self.axes is None else Axes(*map(own, self.axes))
-        return Seen(few, few, axes, self.mixture.map(own), own(self.left_out), torch.Size())
+        batch = torch.Size([len(members)])
+        return Seen(few, few, axes, self.mixture.map(own), own(self.left_out), batch)
 
 
 def each_part(found: Blend, function: Callable[[Tensor], Tensor]) -> Blend:

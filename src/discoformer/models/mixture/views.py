@@ -18,6 +18,7 @@ from discoformer.columns.layout import Layout, MixedMethod
 from discoformer.core.blend import Blend
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
+from discoformer.core.moving import untracked
 from discoformer.core.pushforward import push
 from discoformer.core.threads import team
 from discoformer.core.transforms import At, ColumnMaps, Frame
@@ -73,6 +74,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         """The network alone, without axes: margins are axes, too."""
         return self.network.without_axes()
 
+    @untracked
     @team()
     def _fit(self, context: Tensor, weights: Tensor | None) -> Density:
         context = context.to(self.dtype)
@@ -92,7 +94,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         heard = chances(seen.unfold(seen.left_out) + slope, weights).detach() > SILENT  # (..., 2)
         if context.ndim == 2 and not bool(heard.all()):
             return self._one_of_two(seen, frames, maps, heard)
-        found, left_out = self.network.believe(seen)
+        found, left_out = self._believe(seen, heard)
         plain, inner = (_one_of(found, frames, context.ndim - 2, view) for view in range(2))
         return self._weighed((plain, push(inner, [maps])), left_out + slope, context, weights, heard)
 
@@ -100,16 +102,30 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
     def _unseen(self) -> float:
         return float(self.network.core.config.unseen)
 
+    def _believe(self, seen: Seen, heard: Tensor) -> tuple[Blend, Tensor]:
+        """`UnifiedNetwork.believe` where a view is heard (..., 2); the others stay as the core gives them."""
+        flat = heard.flatten()
+        if bool(flat.all()):
+            return self.network.believe(seen)
+        some, found = self.network.believe(seen.some(flat.nonzero().squeeze(-1)))
+        place = (flat.cumsum(0) - 1).clamp_min(0)  # the others borrow a merged mixture, to have none of it
+        merged = each_part(some, itemgetter(place)).parts[1]
+        alone = some.log_weight.new_tensor([0.0, -torch.inf])
+        log_weight = torch.where(flat.unsqueeze(-1), some.log_weight[place], alone)
+        left_out = torch.where(flat.unsqueeze(-1), found[place], seen.left_out)
+        return each_part(Blend((seen.mixture, merged), log_weight), seen.unfold), seen.unfold(left_out)
+
     def _one_of_two(self, seen: Seen, frames: Frame, maps: ColumnMaps, heard: Tensor) -> Blend:
         """Both views of one sample, the one without a weight as the core gives it."""
         views: list[Density] = []
         for view in range(2):
-            own = seen.only(view)
+            own = seen.some(torch.tensor([view]))._replace(batch=torch.Size())
             raw = own.mixture.map(own.unfold)
             found = self.network.believe(own)[0] if heard[view] else raw
             views.append(push(found, [frames.map(itemgetter(view))]))
         return Blend((views[0], push(views[1], [maps])), heard.to(seen.left_out).log(), self._unseen)
 
+    @untracked
     @team()
     def fit_mixed(self, points: Tensor, weights: Tensor | None, layout: Layout) -> Density:
         """Fit to rows with categories, circles or gaps; of very many, a part decides."""
