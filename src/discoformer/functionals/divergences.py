@@ -16,10 +16,12 @@ standard errors below zero, an `ImpossibleWarning` says what to look at.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Field, Method, PointDensity
@@ -43,6 +45,8 @@ __all__ = ["jensen_shannon", "kl_divergence", "relative_fisher_information"]
 Other = Method | Field | None
 Weights = tuple[Any, Any]
 _SPREAD_ROWS = 512  # enough to estimate a variance whose terms need divergences of scores
+_MOST = 1e4  # of a log ratio; beyond it nothing changes, and a density may be zero
+_HALVINGS = 40
 
 
 def kl_divergence(
@@ -144,6 +148,10 @@ def jensen_shannon(
 ) -> Functional:
     """Jensen-Shannon divergence, in nats: 0 for equal densities, log 2 for disjoint ones.
 
+    With r = log f/g and s the logistic function it is half of max_t E_f log 2 s(t r) + E_g log 2 s(-t r), which
+    has its maximum at t = 1 for the true r.  Errors of an estimated r can only lower it, below zero where f and
+    g are about the same.  So r is shrunk by the best t from 0 to 1, unless both fields are given.
+
     Parameters
     ----------
     first, second : (..., n, d) and (..., m, d), the samples of f and g
@@ -160,15 +168,32 @@ def jensen_shannon(
     True
     """
     x, y, f, g = _of_columns(*_pair(first, second, weights, source, other))
-    sides = []
-    for rows, own, other in ((x, f, field_of(g, y)), (y, g, field_of(f, x))):
+    sides = (x, f, field_of(g, y)), (y, g, field_of(f, x))
+    ratios = []
+    for rows, own, other_field in sides:
         log_own = at_own_sample(rows, own, log_density_of, split, folds, "folds")
-        log_mean = torch.logaddexp(log_own, log_density_of(other, rows.points)) - math.log(2)
-        terms = (log_own - log_mean).mean(0)
-        sides.append((rows.mean(terms), rows.variance_of_mean(terms)))
-    (value, variance), (other_value, other_variance) = sides
-    found = Functional.like(first, (value + other_value) / 2, (variance + other_variance) / 4)
-    return found.checked("the divergence")
+        ratios.append((log_own - log_density_of(other_field, rows.points)).clamp(-_MOST, _MOST))
+    shrink = _shrinkage((x, y), ratios) if isinstance(f, Method) or isinstance(g, Method) else 1.0
+    terms = [(math.log(2) + logsigmoid(shrink * ratio)).mean(0) for ratio in ratios]
+    value = (x.mean(terms[0]) + y.mean(terms[1])) / 2
+    variance = (x.variance_of_mean(terms[0]) + y.variance_of_mean(terms[1])) / 4
+    return Functional.like(first, value, variance).checked("the divergence")
+
+
+def _shrinkage(samples: tuple[Rows, Rows], ratios: Sequence[Tensor]) -> Tensor:
+    """The t (..., 1) from 0 to 1 that maximizes the sum of the means of log s(t r), r (folds, ..., n)."""
+    ratios = [ratio.detach() for ratio in ratios]
+    low = torch.zeros_like(ratios[0][0, ..., :1])
+    high = torch.ones_like(low)
+    for _ in range(_HALVINGS):  # the sum is concave
+        middle = (low + high) / 2
+        one, other = (
+            rows.mean((ratio * torch.sigmoid(-middle * ratio)).mean(0))
+            for rows, ratio in zip(samples, ratios, strict=True)
+        )
+        rises = (one + other).unsqueeze(-1) > 0
+        low, high = torch.where(rises, middle, low), torch.where(rises, high, middle)
+    return low
 
 
 def _of_columns(x: Rows, y: Rows, f: Source, g: Source) -> tuple[Rows, Rows, Source, Source]:

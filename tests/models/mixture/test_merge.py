@@ -18,6 +18,19 @@ def test_one_cluster_is_one_slot_with_its_moments() -> None:
     torch.testing.assert_close(mean, x.mean(1), rtol=0, atol=0.05)
 
 
+def test_a_heavy_tail_is_one_slot_with_its_degrees_of_freedom() -> None:
+    """Moments alone would keep a narrow and a wide slot at the same place."""
+    generator = torch.Generator().manual_seed(0)
+    normal = torch.randn(3000, 2, generator=generator, dtype=F64)
+    chi = torch.randn(3000, 3, generator=generator, dtype=F64).square().sum(-1, keepdim=True)
+    x = (normal / (chi / 3).sqrt()).unsqueeze(0)
+    merged = merge(InMemory(x), mixture_network().core.encode(x, slots=6), None, Rule())
+    main = merged.log_weight.argmax()
+    assert float(merged.log_weight[0, main].exp()) > 0.95
+    assert 2.3 < float(merged.nu[0, main]) < 4
+    torch.testing.assert_close(merged.scale[0, main], torch.eye(2, dtype=F64), rtol=0, atol=0.15)
+
+
 def test_a_step_on_gaussian_slots_is_that_of_scikit_learn() -> None:
     from sklearn.mixture import GaussianMixture
 
