@@ -148,9 +148,9 @@ def jensen_shannon(
 ) -> Functional:
     """Jensen-Shannon divergence, in nats: 0 for equal densities, log 2 for disjoint ones.
 
-    With r = log f/g and s the logistic function it is half of max_t E_f log 2 s(t r) + E_g log 2 s(-t r), which
-    has its maximum at t = 1 for the true r.  Errors of an estimated r can only lower it, below zero where f and
-    g are about the same.  So r is shrunk by the best t from 0 to 1, unless both fields are given.
+    With r = log f/g and s the logistic function it is half of max_t E_f log 2 s(t r) + E_g log 2 s(-t r);
+    the maximum is at t = 1 for the true r.  Errors of an estimated r can only lower it, below zero where f
+    and g are about the same.  So r is shrunk by the best t from 0 to 1, unless both fields are given.
 
     Parameters
     ----------
