@@ -27,8 +27,7 @@ from discoformer.core.blend import Blend
 from discoformer.core.fields import as_density
 from discoformer.evaluation.known_truth import prior_datasets
 from discoformer.functionals.splits import Rows, at_own_sample, log_density_of
-from discoformer.priors import BroadPrior
-from discoformer.priors.tables import TablePrior
+from discoformer.priors import BroadPrior, TablePrior
 from discoformer_paper.harness.benchmark import Session, benchmark
 
 FOLDS = 10
