@@ -227,9 +227,7 @@ def _log_likelihood(moments: Moments, total: Tensor) -> Tensor:
 
 def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rule: Rule) -> _Group:
     """The M-step; scales are shrunk a little towards their mean."""
-    covariance, gate = moments.covariance, slots.gate[..., None, None]
-    if axes is not None:
-        covariance = gate * covariance + (1 - gate) * axes.along(axes.diagonal(covariance))
+    covariance = _gated(moments.covariance, slots.gate, axes)
     pooled = (moments.share[..., None, None] * covariance).sum(-3, keepdim=True)
     count = (moments.share * total)[..., None, None]
     scale = (count * covariance + rule.pseudo * pooled) / (count + rule.pseudo)
@@ -237,6 +235,14 @@ def _step(moments: Moments, slots: _Group, total: Tensor, axes: Axes | None, rul
     scale = scale + _FLOOR * torch.eye(scale.shape[-1], dtype=scale.dtype, device=scale.device)
     log_weight = moments.share.clamp_min(math.exp(_DEAD)).log()
     return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale)
+
+
+def _gated(covariance: Tensor, gate: Tensor, axes: Axes | None) -> Tensor:
+    """Covariances (B, M, d, d) with so much of what is not along the axes as gates (B, M) leave."""
+    if axes is None:
+        return covariance
+    part = gate[..., None, None]
+    return part * covariance + (1 - part) * axes.along(axes.diagonal(covariance))
 
 
 def _worth(sample: Sample, slots: _Group, rule: Rule) -> Tensor:
@@ -287,7 +293,7 @@ def _halves(slots: _Group) -> list[_Group]:
 def _merge_while_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, rule: Rule) -> _Group:
     """Merge pairs whose union loses less log likelihood of the sample than it saves, with steps between."""
     while slots.nu.shape[-1] > 1:
-        mutual, partner = _mutual(_losses(sample, slots.map(Tensor.detach), rule.price))
+        mutual, partner = _mutual(_losses(sample, slots.map(Tensor.detach), axes, rule.price))
         rows, a = mutual.nonzero(as_tuple=True)
         if len(rows) == 0:
             break
@@ -313,7 +319,7 @@ def _along_axes_if_it_pays(sample: InMemory, slots: _Group, axes: Axes | None, r
     return _merge_while_it_pays(sample, slots, axes, rule) if bool(pays.any()) else slots
 
 
-def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
+def _losses(sample: InMemory, slots: _Group, axes: Axes | None, price: float) -> Tensor:
     """What unions of neighbours cost (B, M, M): log likelihood less what they save; infinite if that is much.
 
     The sample's log likelihood changes by sum_i log(1 + (u - a - b)(x_i) / p(x_i)) if slots a and b of the
@@ -329,6 +335,7 @@ def _losses(sample: InMemory, slots: _Group, price: float) -> Tensor:
     first, second = pairs // count, pairs % count
     row = torch.arange(batch, device=pairs.device).unsqueeze(-1)
     union = _union_of(slots.at(row, first), slots.at(row, second))
+    union = union._replace(scale=_gated(union.scale, union.gate, axes))  # as the M-step would have it
     keys, union_keys = slots.keys().keys, union.keys().keys
 
     change = torch.zeros_like(union.nu)
