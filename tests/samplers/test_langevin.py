@@ -34,6 +34,14 @@ def test_a_score_alone_is_enough_but_for_a_bias_of_the_step() -> None:
     assert near < 0.4 < far
 
 
+@pytest.mark.parametrize("scale", [1e-3, 0.1, 3.0])
+def test_a_wide_start_does_not_make_the_steps_of_a_narrow_law_long(scale: float) -> None:
+    """Where moves cannot be refused variances grow by about a hundredth, in any units."""
+    law = gaussian(torch.zeros(2, dtype=F64), scale**2 * torch.eye(2, dtype=F64))
+    points = langevin(law.score, 4 * normal(4000, 2), steps=1500, generator=_generator())
+    assert float(points.var(0).mean()) == pytest.approx(scale**2, rel=0.05)
+
+
 def test_heat_carries_points_to_a_mode_that_cold_ones_do_not_find() -> None:
     modes = KDE(1.0).fit(torch.tensor([[-8.0], [-8.2], [8.0], [8.2]], dtype=F64))
     start = -8 + normal(300, 1)

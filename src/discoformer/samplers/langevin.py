@@ -24,7 +24,7 @@ __all__ = ["Score", "annealed", "langevin", "score_function"]
 
 Score = Callable[[Tensor], Tensor]
 _BEST_ACCEPTANCE = 0.574  # of MALA
-_CAUTION = 0.05  # what a step that cannot be refused is of one that can
+_INFLATED = 0.02  # what steps that cannot be refused may add to a variance, about twice
 _TUNED = 0.5  # share of the steps in which the step size is still tuned
 
 
@@ -50,8 +50,9 @@ def langevin(
     score : a field, or any function from points (n, d) to scores (n, d)
     start : (n, d); their covariance sets the scale of the steps in every direction
     steps : how many; each asks for n scores
-    step_size : h; by default d^(-1/3), tuned in the first half of the steps; a twentieth of that where moves
-        cannot be rejected, which leaves a bias of the order of h
+    step_size : h; tuned in the first half of the steps by default.  Where moves can be refused, to the best
+        rate of acceptance.  Where they cannot, variances grow by h / 2 times the curvature of the log
+        density: h is such that this is a hundredth, and no point drifts farther than a deviation of the start
     adjusted : whether moves are accepted or rejected; by default if the field knows a log density
     generator : of the noise
 
@@ -69,14 +70,10 @@ def langevin(
     exact = isinstance(score, PointDensity) if adjusted is None else adjusted
     if exact and not isinstance(score, PointDensity):
         raise DataError("a score alone cannot refuse moves: give a density, or adjusted=False")
-    usual = points.shape[-1] ** (-1 / 3) * (1.0 if exact else _CAUTION)
-    size = usual if step_size is None else step_size
     root = _root_covariance(points)
     if not exact or not isinstance(score, PointDensity):
-        ask = score_function(score)
-        for _ in range(steps):
-            points = _proposal(points, ask(points), root, size, generator)[0]
-        return points
+        return _unadjusted(score_function(score), points, root, step_size, steps, generator)
+    size = points.shape[-1] ** (-1 / 3) if step_size is None else step_size
     return _adjusted(score, points, root, size, steps, step_size is None, generator)
 
 
@@ -139,6 +136,33 @@ class _Tempered(PointDensity):
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         log_density, score = self.density._estimate(queries)
         return Estimate(log_density / self.temperature, score / self.temperature)
+
+
+def _unadjusted(
+    score: Score,
+    points: Tensor,
+    root: Tensor,
+    step_size: float | None,
+    steps: int,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """Moves by a score alone; while it is tuned, the step size follows the curvature along them."""
+    inverse, size, before = torch.linalg.inv(root), 1.0 if step_size is None else step_size, None
+    for step in range(steps):
+        pull = score(points)
+        if step_size is None and step <= _TUNED * steps:
+            drift, place = pull @ root.mT, points @ inverse  # in units of the columns, as the step is
+            if before is None:
+                curvature = drift.square().mean()  # of points of the law this is its mean
+            else:
+                turned, way = before[0] - drift, place - before[1]
+                secant = (turned * way).sum() / way.square().sum().clamp_min(torch.finfo(way.dtype).tiny)
+                curvature = torch.lerp(curvature, secant, 0.5)
+            before = drift, place
+            longest = drift.square().sum(-1).amax().sqrt()
+            size = float(1 / torch.maximum(curvature / _INFLATED, longest).clamp_min(1))
+        points = _proposal(points, pull, root, size, generator)[0]
+    return points
 
 
 def _adjusted(

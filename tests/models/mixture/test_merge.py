@@ -3,6 +3,8 @@
 import torch
 from helpers import F64, gmm_sample, mixture_network
 
+from discoformer.models.mixture.axes import Axes
+from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.merge import Rule, merge, settle
 from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.student import StudentMixture
@@ -75,3 +77,18 @@ def test_what_is_narrow_is_measured_about_its_mean() -> None:
         expected = 1e-8 * torch.eye(2, dtype=F64).expand(1, 3, 2, 2)
         torch.testing.assert_close(found.scale, expected, rtol=1e-13, atol=1e-21)
         torch.testing.assert_close(found.mean[0], places, rtol=1e-14, atol=1e-14)
+
+
+def test_slots_along_a_diagonal_stay_apart_where_covariances_follow_the_axes() -> None:
+    """Their union has a correlation, which the M-step would take away again: it is judged without."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 500, 1, generator=generator, dtype=F64)
+    x = x + 0.15 * torch.randn(1, 500, 5, generator=generator, dtype=F64)
+    eye, one = torch.eye(5, dtype=F64), torch.ones(1, 4, dtype=F64)
+    evidence = ScaleEvidence(one, one, 0.02 * one, 0.98 * one, 0 * one, 125 * one, 125 * one)
+    mean = torch.linspace(-1.5, 1.5, 4, dtype=F64).view(1, 4, 1).expand(1, 4, 5)
+    scale = (0.15 * eye).expand(1, 4, 5, 5)
+    start = StudentMixture((one / 4).log(), mean, scale, 1e3 * one, evidence)
+    axes = Axes(eye.unsqueeze(0), eye.unsqueeze(0), torch.zeros(1, dtype=F64))
+    merged = merge(InMemory(x), start, axes, Rule())
+    assert float(merged.log_density(x).sum()) > float(start.log_density(x).sum())

@@ -45,6 +45,28 @@ def test_a_batch_is_its_samples(views: Views, sample: torch.Tensor) -> None:
             torch.testing.assert_close(found.left_out(batch, share)[k], alone.left_out(batch[k], own))
 
 
+def test_a_batch_of_unlike_samples_is_its_samples(views: Views) -> None:
+    """In some of them one view is silent, and each merges to another number of slots."""
+    normal = torch.randn(5, 200, 2, generator=torch.Generator().manual_seed(1), dtype=F64)
+    clusters, curve = normal[1].clone(), normal[4].clone()
+    clusters[:100] += 5
+    curve[:, 1] = curve[:, 0] ** 2 + 0.2 * curve[:, 1]
+    batch = torch.stack([normal[0], clusters, normal[2] ** 3, normal[3].exp(), curve])
+    found = views.fit(batch)
+    assert bool((found.log_weight == -torch.inf).any())
+    for k, alone in enumerate(map(views.fit, batch)):
+        torch.testing.assert_close(found.log_weight[k], alone.log_weight)
+        torch.testing.assert_close(found.estimate(batch).score[k], alone.score(batch[k]))
+        torch.testing.assert_close(found.left_out(batch)[k], alone.left_out(batch[k]))
+
+
+def test_single_precision_answers_in_double(sample: torch.Tensor) -> None:
+    single, double = (load_model("default", dtype=dtype).fit(sample) for dtype in (torch.float32, F64))
+    found, expected = single.log_density(sample), double.log_density(sample)
+    assert found.dtype == F64
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
 def test_single_precision_takes_weights(views: Views, sample: torch.Tensor) -> None:
     weights = torch.rand(150, generator=torch.Generator().manual_seed(0))
     found, expected = (views.fit(x, weights).log_density(sample) for x in (sample.float(), sample))

@@ -174,9 +174,7 @@ def _log_likelihood(moments: Moments, total: Tensor) -> Tensor:
 
 def _step(moments: Moments, slots: SlotGroup, total: Tensor, axes: Axes | None, rule: Rule) -> SlotGroup:
     """The M-step; scales are shrunk a little towards their mean."""
-    covariance, gate = moments.covariance, slots.gate[..., None, None]
-    if axes is not None:
-        covariance = gate * covariance + (1 - gate) * axes.along(axes.diagonal(covariance))
+    covariance = _gated(moments.covariance, slots.gate, axes)
     pooled = (moments.share[..., None, None] * covariance).sum(-3, keepdim=True)
     count = (moments.share * total)[..., None, None]
     scale = (count * covariance + rule.pseudo * pooled) / (count + rule.pseudo)
@@ -187,6 +185,14 @@ def _step(moments: Moments, slots: SlotGroup, total: Tensor, axes: Axes | None, 
     if moments.details.shape[-1]:
         nu = torch.where(slots.tails > 0, degrees_of_freedom(moments, nu), nu)
     return slots._replace(log_weight=log_weight, mean=moments.mean, scale=scale, nu=nu)
+
+
+def _gated(covariance: Tensor, gate: Tensor, axes: Axes | None) -> Tensor:
+    """Covariances (B, M, d, d) with so much of what is not along the axes as gates (B, M) leave."""
+    if axes is None:
+        return covariance
+    part = gate[..., None, None]
+    return part * covariance + (1 - part) * axes.along(axes.diagonal(covariance))
 
 
 def _worth(sample: Sample, slots: SlotGroup, rule: Rule) -> Tensor:
@@ -240,7 +246,7 @@ def _merge_while_it_pays(sample: InMemory, slots: SlotGroup, axes: Axes | None, 
     Samples of a batch that part ways go on in batches of their own.
     """
     while slots.nu.shape[-1] > 1:
-        losses = _losses(sample, slots.map(Tensor.detach), rule.price)
+        losses = _losses(sample, slots.map(Tensor.detach), axes, rule.price)
         mutual, partner = mutual_pairs(losses.masked_fill(losses >= 0, torch.inf))
         merging = mutual.any(-1)
         if bool(merging.all()):
@@ -303,7 +309,7 @@ def _with_tails_if_it_pays(sample: InMemory, slots: SlotGroup, axes: Axes | None
     return chosen(pays, free, slots).compact()
 
 
-def _losses(sample: InMemory, slots: SlotGroup, price: float) -> Tensor:
+def _losses(sample: InMemory, slots: SlotGroup, axes: Axes | None, price: float) -> Tensor:
     """What unions of neighbours cost (B, M, M): log likelihood less what they save; infinite for others.
 
     The sample's log likelihood changes by sum_i log(1 + (u - a - b)(x_i) / p(x_i)) if slots a and b of the
@@ -319,6 +325,7 @@ def _losses(sample: InMemory, slots: SlotGroup, price: float) -> Tensor:
     first, second = pairs // count, pairs % count
     row = torch.arange(batch, device=pairs.device).unsqueeze(-1)
     union = union_of(slots.at(row, first), slots.at(row, second))
+    union = union._replace(scale=_gated(union.scale, union.gate, axes))  # as the M-step would have it
     keys, union_keys = slots.keys().keys, union.keys().keys
 
     change = torch.zeros_like(union.nu)
