@@ -13,7 +13,7 @@ map stays finite and increasing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -135,8 +135,8 @@ class NormalScores(ColumnMap):
         kind = torch.promote_types(x.dtype, self.mean.dtype)
         if kind == self.mean.dtype:
             return self
-        parts = (part.to(kind) for part in (self.log_weight, self.mean, self.scale, self.nu))
-        return NormalScores(self.low, self.high, *parts, self.density)
+        log_weight, mean, scale, nu = (p.to(kind) for p in (self.log_weight, self.mean, self.scale, self.nu))
+        return replace(self, log_weight=log_weight, mean=mean, scale=scale, nu=nu)
 
     @property
     def _factor(self) -> Tensor:

@@ -51,8 +51,8 @@ def langevin(
     start : (n, d); their covariance sets the scale of the steps in every direction
     steps : how many; each asks for n scores
     step_size : h; tuned in the first half of the steps by default.  Where moves can be refused, to the best
-        rate of acceptance.  Where they cannot, variances grow by h / 2 times the curvature of the log density:
-        h is such that this is a hundredth, and no point drifts farther than a deviation of the start
+        rate of acceptance.  Where they cannot, variances grow by h / 2 times the curvature of the log
+        density: h is such that this is a hundredth, and no point drifts farther than a deviation of the start
     adjusted : whether moves are accepted or rejected; by default if the field knows a log density
     generator : of the noise
 

@@ -206,7 +206,10 @@ class SlotsSeen(NamedTuple):
         ratio = (count + pseudo) / (fewer + pseudo).clamp_min(_LEAST)
         new = new / (left.square() * rank_one * ratio)
         log_det = kept.log().sum(-1) + rank_one.log() + dim * (round_kept.log() + ratio.log())
-        return -0.5 * log_det - 0.5 * (nu + dim) * (torch.log1p(new / nu) - torch.log1p(distance / nu))
+        change: Tensor = (
+            -0.5 * (nu + dim) * (torch.log1p(new / nu) - torch.log1p(distance / nu)) - 0.5 * log_det
+        )
+        return change
 
 
 def lose(
