@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from discoformer.core.transforms import SupportWarning
     from discoformer.methods import RangeWarning
     from discoformer.models.registry import load_model
+    from discoformer.training.finetune import finetune
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,7 @@ __all__ = [
     "__version__",
     "estimate",
     "evidence",
+    "finetune",
     "load_model",
     "ratio",
     "savage_dickey",
@@ -68,6 +70,7 @@ _HOMES = {
     "SupportWarning": "discoformer.core.transforms",
     "estimate": "discoformer.api.estimate",
     "evidence": "discoformer.api.evidence",
+    "finetune": "discoformer.training.finetune",
     "load_model": "discoformer.models.registry",
     "ratio": "discoformer.api.ratio",
     "savage_dickey": "discoformer.api.evidence",

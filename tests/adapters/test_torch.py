@@ -36,8 +36,24 @@ def test_draws_follow_the_law_and_expanded_copies_broadcast() -> None:
     assert copies.log_prob(SAMPLE[0]).shape == (5,)
     independent = torch.distributions.Independent(copies, 1)
     assert independent.log_prob(SAMPLE[:5]).shape == ()
-    with pytest.raises(NotImplementedError):
-        law.rsample()
+
+
+def test_rsample_where_nothing_is_differentiated() -> None:
+    law = to_torch(FIELD)
+    assert law.has_rsample
+    assert law.rsample((3,)).shape == (3, 2)
+    tracked = to_torch(load_model("default").fit(SAMPLE.clone().requires_grad_()))
+    assert not tracked.has_rsample
+    with pytest.raises(NotImplementedError, match="no derivative by the sample"):
+        tracked.rsample()
+
+
+def test_mean_and_variance_are_those_of_many_draws() -> None:
+    law = to_torch(FIELD).expand((2,))
+    draws = FIELD.sample(200_000, torch.Generator().manual_seed(0))
+    assert law.mean.shape == law.variance.shape == (2, 2)
+    torch.testing.assert_close(law.mean[0], draws.mean(0), rtol=0, atol=0.02)
+    torch.testing.assert_close(law.variance[0], draws.var(0), rtol=0.03, atol=0)
 
 
 def test_one_column_has_quantiles() -> None:

@@ -11,15 +11,19 @@ from torch.distributions import Distribution, constraints
 from discoformer.adapters.fitted import density_of
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density
+from discoformer.core.moving import is_tracked
 
 __all__ = ["TorchDensity", "to_torch"]
+
+_FAR, _NODES = 7.5, 241  # of the integrals over quantiles, in normal scores
 
 
 class TorchDensity(Distribution):
     """A density of d columns: the event has shape (d,).
 
-    `log_prob` has gradients with respect to the points.  There is no `rsample`: the component that a point
-    comes from is a discrete choice, which has no derivative.
+    `log_prob` has gradients with respect to the points.  A fitted density has no parameters, so `rsample` is
+    `sample`: there is nothing to differentiate by.  Where the sample that it was fitted to is differentiated,
+    there is no `rsample`: the component that a point comes from is a discrete choice.
 
     Parameters
     ----------
@@ -29,10 +33,10 @@ class TorchDensity(Distribution):
 
     arg_constraints: dict[str, constraints.Constraint] = {}
     support = constraints.real_vector
-    has_rsample = False
 
     def __init__(self, density: Density, batch_shape: torch.Size | tuple[int, ...] = ()) -> None:
         self.density = density
+        self.has_rsample = not is_tracked(density)
         super().__init__(torch.Size(batch_shape), torch.Size([density.dim]), validate_args=False)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> TorchDensity:
@@ -44,6 +48,31 @@ class TorchDensity(Distribution):
         """Points, of shape ``(*sample_shape, *batch_shape, d)``, by torch's own random numbers."""
         shape = self._extended_shape(torch.Size(sample_shape))
         return self.density.sample(max(1, shape[:-1].numel())).reshape(shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Points as of `sample`, where the density is not differentiated itself."""
+        if not self.has_rsample:
+            raise NotImplementedError("draws have no derivative by the sample that a density is fitted to")
+        return self.sample(sample_shape)
+
+    @property
+    def mean(self) -> Tensor:
+        """Of every column, ``(*batch_shape, d)``: the integral of its quantiles."""
+        return self._moments[0].expand(self._extended_shape())
+
+    @property
+    def variance(self) -> Tensor:
+        """Of every column, ``(*batch_shape, d)``."""
+        return self._moments[1].expand(self._extended_shape())
+
+    @property
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        z = torch.linspace(-_FAR, _FAR, _NODES, dtype=torch.float64)  # shares are Phi(z): tails count
+        share, weight = torch.special.ndtr(z), (-0.5 * z.square()).softmax(0)
+        columns = [self.density.marginal([j]).quantile(share) for j in range(self.density.dim)]
+        quantiles = torch.cat(columns, -1)  # (nodes, d)
+        mean = weight.to(quantiles) @ quantiles
+        return mean, weight.to(quantiles) @ (quantiles - mean).square()
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density (...) at value (..., d); -inf outside of bounds."""

@@ -19,7 +19,7 @@ from discoformer.core.fields import Field
 from discoformer.core.tracing import traced
 from discoformer.core.transforms import ColumnMap, Transform
 
-__all__ = ["moved", "untracked"]
+__all__ = ["is_tracked", "moved", "untracked"]
 
 F = TypeVar("F", bound=Field)
 P = ParamSpec("P")
@@ -49,6 +49,24 @@ def moved(field: F, where: torch.device | torch.dtype | str) -> F:
 
     result: F = _each_tensor(field, move)
     return result
+
+
+def is_tracked(field: Field) -> bool:
+    """Whether a field is a function of something that is differentiated, as of a sample with gradients.
+
+    >>> from discoformer.baselines.kde import KDE
+    >>> x = torch.randn(5, 1)
+    >>> is_tracked(KDE().fit(x)), is_tracked(KDE().fit(x.requires_grad_()))
+    (False, True)
+    """
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    _each_tensor(field, note)
+    return any(tensor.requires_grad for tensor in found)
 
 
 def untracked(
