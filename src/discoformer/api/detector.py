@@ -33,7 +33,8 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
     **Contamination.** A handful of errors that lie together look like a small cluster, and a mixture would
     keep a component for it.  So the oddest rows, in the share given by the contamination, are left out of a
     second fit, and all rows are judged again, until the same rows come out odd.  A tight cluster is singled
-    out by the view of the sample as one cloud (`discoformer.detection.typicality`).
+    out by the view of the sample as one cloud, and detail finer than a third of the spread of a column does
+    not count (`discoformer.detection.typicality`).
 
     Parameters
     ----------
