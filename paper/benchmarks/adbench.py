@@ -8,10 +8,10 @@ ADBENCH.  Those with at most 40 columns, at most 10,000 rows of each (drawn anew
 standardized by the training rows.  *semi*: detectors are fitted to a random half of the normal rows and asked
 at all others; ours is told that these are clean.  *contaminated*: to all rows, whose own scores count.
 Peers are PyOD's, with its defaults.  Our rule (`discoformer.detection.typicality`) was chosen on the tables
-with more than 40 columns, which are not reported.  A table without an anomaly among its rows is left out for that seed.
-Measurements are kept in results/adbench_runs.csv, so that an interrupted run continues, and a run with other
-weights measures ours alone; means by table are in results/adbench.csv.  Bars: mean ROC at least 1.5 points
-above the best peer (semi), 0.5 (contaminated).
+with more than 40 columns, which are not reported.  A table without an anomaly among its rows is left out for
+that seed.  Measurements are kept in results/adbench_runs.csv, so that an interrupted run continues, and a run
+with other weights measures ours alone; means by table are in results/adbench.csv.  Bars: mean ROC at least
+1.5 points above the best peer (semi), 0.5 (contaminated).
 """
 
 from __future__ import annotations

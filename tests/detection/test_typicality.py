@@ -47,7 +47,7 @@ def test_bounds_have_no_noise() -> None:
 
 
 def test_a_direction_in_which_columns_agree_does_not_decide() -> None:
-    """A difference of a hundredth between two columns that are always equal is no more odd than three spreads."""
+    """Two columns that are always equal and differ by a hundredth: less odd than four spreads."""
     generator = torch.Generator().manual_seed(2)
     x = torch.randn(300, 1, dtype=torch.float64, generator=generator)
     rows = torch.cat([x, x + 1e-4 * torch.randn(300, 1, dtype=torch.float64, generator=generator)], 1)

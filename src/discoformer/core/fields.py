@@ -166,7 +166,7 @@ class Density(PointDensity):
         """The law of x matrix + shift, matrix (..., d, e) of rank e and shift (..., 1, e)."""
 
     def blurred(self, noise: Tensor) -> Density | None:
-        """The density as it looks through normal noise of covariance ``noise`` (d, d); None if not in closed form.
+        """The density through normal noise of covariance ``noise`` (d, d); None if it has no closed form.
 
         What rests on the sample stays known: `left_out` answers as before.
         """

@@ -1,8 +1,8 @@
 """Training of the error bars: features of many fits with exact truths, then a small network.
 
 The tasks are those of a model's own recipe (prior, numbers of rows and columns), from seeds that its training
-did not use.  Every task is fitted once, and its features are kept on disk: that takes most of the time, and an
-interrupted run goes on where it stopped.  The head is then trained by the pinball loss at 90 %: of
+did not use.  Every task is fitted once, and its features are kept on disk: that takes most of the time, and
+an interrupted run goes on where it stopped.  The head is then trained by the pinball loss at 90 %: of
 log |error| / size, whose quantile is the logarithm of the half-width over the size.
 """
 
@@ -17,11 +17,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.core.fields import Method
+from discoformer.core.fields import Method, as_point_density
 from discoformer.core.tensor_files import read_tensors, write_tensors
-from discoformer.models.mixture.error_bars import ErrorHead
+from discoformer.models.error_bars import ErrorHead
 from discoformer.models.mixture.error_features import error_features
-from discoformer.priors import prior_from_config
+from discoformer.priors import Prior, prior_from_config
 from discoformer.training.config import Recipe
 from discoformer.training.tasks import draw_task, step_generator
 
@@ -54,7 +54,7 @@ class ErrorBarRecipe:
     tasks: int = 4000
     queries: int = 48
     width: int = 32
-    steps: int = 6000
+    steps: int = 3000
     batch: int = 4096
     lr: float = 3e-3
     decay: float = 1e-2
@@ -126,7 +126,7 @@ def _joined(parts: list[Errors]) -> Errors:
 
 
 @torch.no_grad()
-def _task(setup: ErrorBarRecipe, recipe: Recipe, prior, method: Method, number: int) -> Errors:
+def _task(setup: ErrorBarRecipe, recipe: Recipe, prior: Prior, method: Method, number: int) -> Errors:
     task = draw_task(recipe, prior, step_generator(setup.seed, 0, number)).to(torch.float64)
     fresh, second = setup.queries // 3, setup.queries // 6
     own = min(task.own, setup.queries - fresh - second)
@@ -135,7 +135,7 @@ def _task(setup: ErrorBarRecipe, recipe: Recipe, prior, method: Method, number: 
     rows.append(task.own + task.fresh + torch.arange(min(second, left)))
     asked = torch.cat(rows)
     queries = task.queries[0, asked]
-    field = method.fit(task.context[0])
+    field = as_point_density(method.fit(task.context[0]))
     sizes = error_features(field, queries)
     answer = field.estimate(queries)
     density = (answer.log_density - task.truth.log_density[0, asked]).abs() / sizes.log_density
@@ -156,7 +156,7 @@ def _task(setup: ErrorBarRecipe, recipe: Recipe, prior, method: Method, number: 
 def train_head(
     errors: Errors, setup: ErrorBarRecipe, report: Callable[[str], None] = print
 ) -> tuple[ErrorHead, dict[str, float]]:
-    """A head for these errors, and how often its 90 % intervals hold the truth in tasks that were held out."""
+    """A head for these errors, and how often its intervals hold the truth in tasks that were held out."""
     torch.manual_seed(setup.seed)
     tasks = torch.zeros(int(errors.task.max()) + 1, dtype=torch.bool)
     tasks[: round(len(tasks) * (1 - setup.held_out))] = True
@@ -177,11 +177,11 @@ def train_head(
             off = target[chosen] - part(features[chosen])
             loss = (weight[chosen] * _pinball(off)).sum() / weight[chosen].sum()
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             falling.step()
             if step % 1000 == 999:
-                report(f"step {step + 1}: {float(loss):.4f}")
+                report(f"step {step + 1}: pinball loss {float(loss.detach()):.4f}")
     return head, _coverage(head, judge)
 
 

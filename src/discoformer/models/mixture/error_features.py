@@ -280,7 +280,7 @@ def _at(views: Sequence[_View], misfit: Sequence[Tensor], points: Tensor) -> Err
     precision = (wide * both.precision).sum(-1)
     answers = both.log_density - log_weight.clamp_min(_LEAST).log().unsqueeze(-2)
     middle = (share * answers).sum(-1, keepdim=True)
-    beside = (wide * both.beside).sum(-1)
+    placed = (wide * both.beside).sum(-1)
     weight = (log_weight.unsqueeze(-2).unsqueeze(-2) * both.beside[..., :2, :]).sum(-1)
     size = torch.stack([part.evidence.count.sum(-1) for part in views[0].mixtures if part.evidence], -1)
     row = [
@@ -291,7 +291,7 @@ def _at(views: Sequence[_View], misfit: Sequence[Tensor], points: Tensor) -> Err
         _log((of_view * torch.stack(gaps, -1)).sum(-1) / variance),
         _log((share * torch.stack(margins, -1)).sum(-1) / variance),
     ]
-    parts = [torch.stack(row, -1), beside, weight, (wide * both.told).sum(-1)]
+    parts = [torch.stack(row, -1), placed, weight, (wide * both.told).sum(-1)]
     column = [
         _log(score_variance / precision),
         _log(score.square() / precision),

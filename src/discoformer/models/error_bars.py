@@ -28,12 +28,20 @@ from discoformer.models.mixture.error_features import (
     ErrorFeatures,
     error_features,
 )
+from discoformer.models.registry import weights_checksum
 
-__all__ = ["NINETY", "ErrorHead", "load_error_head", "read_error_card", "save_error_head", "shipped_head"]
+__all__ = [
+    "NINETY",
+    "ErrorHead",
+    "error_bars_path",
+    "load_error_head",
+    "read_error_card",
+    "save_error_head",
+    "shipped_error_head",
+]
 
 NINETY = 1.6449  # standard deviations of a normal law that hold 90 %
 _FORMAT = "discoformer-error-bars-1"
-_FILE = "error-bars.safetensors"
 
 
 class ErrorHead(nn.Module):
@@ -92,13 +100,12 @@ def save_error_head(head: ErrorHead, card: dict[str, Any], path: str | Path) -> 
     write_tensors(path, tensors, {"format": _FORMAT, "card": json.dumps(card)})
 
 
-def read_error_card(path: str | Path | None = None) -> dict[str, Any]:
-    """What made the weights, and which model they belong to; of the shipped ones by default.
+def read_error_card(path: str | Path) -> dict[str, Any]:
+    """What made the weights, and which model they belong to.
 
-    >>> read_error_card()["model"]
+    >>> read_error_card(error_bars_path("default"))["model"]
     'default'
     """
-    path = shipped_path() if path is None else path
     metadata = read_metadata(path)
     if metadata.get("format") != _FORMAT:
         raise DataError(f"{path} holds no error bars: train them with tools/train_error_bars.py")
@@ -109,7 +116,7 @@ def read_error_card(path: str | Path | None = None) -> dict[str, Any]:
 def load_error_head(path: str | Path) -> ErrorHead:
     """The head in a file."""
     card, tensors = read_error_card(path), read_tensors(path)
-    head = ErrorHead(int(card["width"]))
+    head = ErrorHead(int(card["recipe"]["width"]))
     try:
         head.load_state_dict(tensors)
     except RuntimeError as error:
@@ -117,12 +124,20 @@ def load_error_head(path: str | Path) -> ErrorHead:
     return head.double().eval().requires_grad_(False)
 
 
-def shipped_path() -> Path:
-    """Where the weights of the package are."""
-    return Path(str(resources.files("discoformer.models"))) / "weights" / _FILE
+def error_bars_path(model: str) -> Path:
+    """Where the package keeps the error bars of a model."""
+    folder = Path(str(resources.files("discoformer.models"))) / "weights" / "error_bars"
+    return folder / f"{model}.safetensors"
 
 
-@lru_cache(maxsize=1)
-def shipped_head() -> ErrorHead:
-    """The head in the package."""
-    return load_error_head(shipped_path())
+@lru_cache(maxsize=4)
+def shipped_error_head(model: str) -> ErrorHead | None:
+    """The head of a model of the package; None if it has none that belongs to its present weights.
+
+    >>> shipped_error_head("default-gmm") is None
+    True
+    """
+    path = error_bars_path(model)
+    if not path.exists() or read_error_card(path)["weights"] != weights_checksum(model):
+        return None
+    return load_error_head(path)
