@@ -34,7 +34,6 @@ __all__ = ["COLUMN_FEATURES", "ROW_FEATURES", "ErrorFeatures", "error_features",
 
 ROW_FEATURES = 22
 COLUMN_FEATURES = 5  # beside those of the row
-_TOLD = 9  # by the slots that answer for a query
 _LEAST = 1e-30  # under a logarithm
 _FARTHEST = 15.0  # logarithms of ratios end there
 _NUMBERS = 2**20  # in an intermediate
@@ -219,88 +218,109 @@ def _margin_variances(margins: ColumnMaps, points: Tensor) -> tuple[Tensor, Tens
     return density, score
 
 
-class _Leaves(NamedTuple):
-    """The mixtures of all views side by side (L), as they look outside of frames and margins."""
+class _Leaf(NamedTuple):
+    """One mixture of one view, outside of frame and margins; (..., m) and (..., m, d).
 
-    log_density: Tensor  # (..., m, L), with the weights
+    Attributes
+    ----------
+    log_density, log_weight : its answer, and its weight in the fit
+    variance, margin : of the log density; of it, what the margins add
+    score, score_variance, score_margin : the same of the score
+    precision : the unit of squared scores
+    gap, score_gap : squared differences to the first mixture of the view
+    told : (..., m, T), by the slots
+    place : (..., m, P), of the margins or not, merged or not, how far out, how dense, misfit of the view
+    """
+
+    log_density: Tensor
+    log_weight: Tensor
     variance: Tensor
-    score: Tensor  # (..., m, d, L)
+    margin: Tensor
+    score: Tensor
     score_variance: Tensor
+    score_margin: Tensor
     precision: Tensor
-    told: Tensor  # (..., m, T, L)
-    beside: Tensor  # (..., m, B, L): of the margins or not, merged or not, and more
+    gap: Tensor
+    score_gap: Tensor
+    told: Tensor
+    place: Tensor
+
+
+def _leaves(view: _View, misfit: Tensor, points: Tensor) -> list[_Leaf]:
+    """The mixtures of a view at points (..., m, d) of the columns that were fitted."""
+    dim, one, nothing = points.shape[-1], torch.ones_like(points[..., 0]), torch.zeros_like(points)
+    inside, slope, bend, margin, score_margin = points, torch.ones_like(points), nothing, nothing, nothing
+    if view.margins is not None:
+        inside = view.margins.normalize(points)
+        slope, bend = _slopes(view.margins, points)
+        margin, score_margin = _margin_variances(view.margins, points)
+    place = view.frame.normalize(inside)
+    stretch = view.frame.log_det.unsqueeze(-1) + slope.log().sum(-1)
+    seen = [_look(mixture, place, view.frame.matrix) for mixture in view.mixtures]
+    found = []
+    for k, slots in enumerate(seen):
+        level = (slots.log_density + 0.5 * dim * math.log(2 * math.pi * math.e)) / dim
+        placed = [
+            one * (view.margins is not None),
+            one * (k > 0),
+            torch.log1p(place.square().mean(-1)),
+            level.clamp(-_FARTHEST, _FARTHEST),
+            _log(misfit).unsqueeze(-1) * one,
+        ]
+        leaf = _Leaf(
+            slots.log_density + stretch,
+            (view.log_weight + view.shares[..., k]).unsqueeze(-1) * one,
+            slots.variance + margin.sum(-1),
+            margin.sum(-1),
+            slots.score * slope + bend,
+            slots.score_variance * slope.square() + score_margin,
+            score_margin,
+            slots.precision * slope.square(),
+            (slots.log_density - seen[0].log_density).square(),
+            ((slots.score - seen[0].score) * slope).square(),
+            slots.told,
+            torch.stack(placed, -1),
+        )
+        found.append(leaf)
+    return found
 
 
 def _at(views: Sequence[_View], misfit: Sequence[Tensor], points: Tensor) -> ErrorFeatures:
     """Sizes and features at points (..., m, d) of the columns that were fitted."""
-    dim = points.shape[-1]
-    leaves, gaps, score_gaps, margins, score_margins = [], [], [], [], []
-    for view, off in zip(views, misfit, strict=True):
-        one, nothing = torch.ones_like(points[..., 0]), torch.zeros_like(points)
-        inside, slope, bend, own, own_score = points, torch.ones_like(points), nothing, nothing, nothing
-        if view.margins is not None:
-            inside = view.margins.normalize(points)
-            slope, bend = _slopes(view.margins, points)
-            own, own_score = _margin_variances(view.margins, points)
-        place = view.frame.normalize(inside)
-        stretch = view.frame.log_det.unsqueeze(-1) + slope.log().sum(-1)
-        seen = [_look(mixture, place, view.frame.matrix) for mixture in view.mixtures]
-        for k, slots in enumerate(seen):
-            weight = (view.log_weight + view.shares[..., k]).unsqueeze(-1)
-            level = (slots.log_density + 0.5 * dim * math.log(2 * math.pi * math.e)) / dim
-            beside = [
-                one * (view.margins is not None),
-                one * (k > 0),
-                torch.log1p(place.square().mean(-1)),
-                level.clamp(-_FARTHEST, _FARTHEST),
-                _log(off).unsqueeze(-1) * one,
-            ]
-            leaves.append(
-                _Leaves(
-                    slots.log_density + stretch + weight,
-                    slots.variance + own.sum(-1),
-                    slots.score * slope + bend,
-                    slots.score_variance * slope.square() + own_score,
-                    slots.precision * slope.square(),
-                    slots.told,
-                    torch.stack(beside, -1),
-                )
-            )
-            gaps.append((slots.log_density - seen[0].log_density).square())
-            score_gaps.append(((slots.score - seen[0].score) * slope).square())
-            margins.append(own.sum(-1))
-            score_margins.append(own_score)
-    both = _Leaves(*(torch.stack(parts, -1) for parts in zip(*leaves, strict=True)))
-    share = both.log_density.softmax(-1)  # (..., m, L)
-    of_view = _of_view(share, [len(view.mixtures) for view in views])
-    wide, wide_view = share.unsqueeze(-2), of_view.unsqueeze(-2)
-    log_weight = torch.cat([view.log_weight.unsqueeze(-1) + view.shares for view in views], -1).exp()
-    variance, score = (share * both.variance).sum(-1), (wide * both.score).sum(-1)
-    score_variance = (wide * both.score_variance).sum(-1)
-    precision = (wide * both.precision).sum(-1)
-    answers = both.log_density - log_weight.clamp_min(_LEAST).log().unsqueeze(-2)
-    middle = (share * answers).sum(-1, keepdim=True)
-    placed = (wide * both.beside).sum(-1)
-    weight = (log_weight.unsqueeze(-2).unsqueeze(-2) * both.beside[..., :2, :]).sum(-1)
-    size = torch.stack([part.evidence.count.sum(-1) for part in views[0].mixtures if part.evidence], -1)
+    parts = [_leaves(view, off, points) for view, off in zip(views, misfit, strict=True)]
+    leaf = _Leaf(*(torch.stack(one, -1) for one in zip(*sum(parts, []), strict=True)))  # all have a last L
+    share = (leaf.log_density + leaf.log_weight).softmax(-1)
+    of_view = _of_view(share, [len(part) for part in parts])
+
+    def mean(of: Tensor, by: Tensor = share) -> Tensor:
+        """Over the mixtures, by their shares at the queries."""
+        return (of * (by if of.ndim == by.ndim else by.unsqueeze(-2))).sum(-1)
+
+    variance, score_variance, precision = map(mean, (leaf.variance, leaf.score_variance, leaf.precision))
+    middle, score = mean(leaf.log_density).unsqueeze(-1), mean(leaf.score)
+    evidence = views[0].mixtures[0].evidence
+    assert evidence is not None
     row = [
         _log(variance),
-        size[..., :1].log().expand_as(variance),
-        torch.full_like(variance, math.log(dim)),
-        _log((share * (answers - middle).square()).sum(-1) / variance),
-        _log((of_view * torch.stack(gaps, -1)).sum(-1) / variance),
-        _log((share * torch.stack(margins, -1)).sum(-1) / variance),
+        evidence.count.sum(-1, keepdim=True).log().expand_as(variance),
+        torch.full_like(variance, math.log(points.shape[-1])),
+        _log(mean((leaf.log_density - middle).square()) / variance),
+        _log(mean(leaf.gap, of_view) / variance),
+        _log(mean(leaf.margin) / variance),
     ]
-    parts = [torch.stack(row, -1), placed, weight, (wide * both.told).sum(-1)]
+    weights = mean(leaf.place[..., :2, :], leaf.log_weight.exp())
     column = [
         _log(score_variance / precision),
         _log(score.square() / precision),
-        _log((wide * (both.score - score.unsqueeze(-1)).square()).sum(-1) / score_variance),
-        _log((wide_view * torch.stack(score_gaps, -1)).sum(-1) / score_variance),
-        _log((wide * torch.stack(score_margins, -1)).sum(-1) / score_variance),
+        _log(mean((leaf.score - score.unsqueeze(-1)).square()) / score_variance),
+        _log(mean(leaf.score_gap, of_view) / score_variance),
+        _log(mean(leaf.score_margin) / score_variance),
     ]
     return ErrorFeatures(
-        variance.sqrt(), score_variance.sqrt(), torch.cat(parts, -1), torch.stack(column, -1)
+        variance.sqrt(),
+        score_variance.sqrt(),
+        torch.cat([torch.stack(row, -1), mean(leaf.place), weights, mean(leaf.told)], -1),
+        torch.stack(column, -1),
     )
 
 
