@@ -42,7 +42,7 @@ def test_wheel_ships_types_and_weights(tmp_path: Path) -> None:
         shipped = set(archive.namelist())
     package = ROOT / "src" / "discoformer"
     weights = package / "models" / "weights"
-    networks = list(weights.glob("*.safetensors"))
+    networks = list(weights.rglob("*.safetensors"))
     assert networks
     page = [
         path

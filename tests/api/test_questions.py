@@ -50,7 +50,7 @@ def test_columns_without_a_density_have_no_reasons() -> None:
 
 
 def test_levels_hold_their_share(est: DiScoFormer) -> None:
-    level = est.level(est.sample(16_000, random_state=1))
+    level = est.level(est.sample(16_000, random_state=1), draws=16_384)
     assert stats.kstest(level, "uniform").statistic < 0.03
     assert est.level(FRAME[:1] + 100.0)[0] == 0.0
 
@@ -100,6 +100,48 @@ def test_error_bars_cover_and_shrink_with_n() -> None:
         assert (off < 4 * answer.log_density_std).all() and (answer.score_std > 0).all()
         widths.append(answer.log_density_std.mean())
     assert widths[1] < 0.7 * widths[0]
+
+
+def test_error_bars_come_from_the_head_or_from_refits() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 2))
+    est, y = DiScoFormer().fit(x), np.array([[0.0, 0.0], [1.0, -1.0]])
+    head, refits = (est.estimate(y, std=source) for source in ("head", "bootstrap"))
+    np.testing.assert_array_equal(est.estimate(y, std=True).score_std, head.score_std)
+    assert not np.allclose(head.log_density_std, refits.log_density_std)
+    assert (np.abs(np.log(head.log_density_std / refits.log_density_std)) < np.log(3)).all()
+    kernel = DiScoFormer(model="kde-scott").fit(x)
+    np.testing.assert_array_equal(
+        kernel.estimate(y, std=True).score_std, kernel.estimate(y, std="bootstrap").score_std
+    )
+    for other in (kernel, DiScoFormer(axes=False).fit(x)):
+        with pytest.raises(DataError, match="std='bootstrap'"):
+            other.estimate(y, std="head")
+    with pytest.raises(DataError, match="give True, 'head' or 'bootstrap'"):
+        est.estimate(y, std="guess")
+
+
+def test_levels_hold_for_fresh_rows_although_the_fit_is_sharp() -> None:
+    """Few rows in many columns: draws of the fit are too close together, left-out rows are not."""
+    inside, drawn = [], []
+    for seed in range(12):
+        rows = np.random.default_rng(seed).normal(size=(2070, 6))
+        est = DiScoFormer().fit(rows[:70])
+        inside.append((est.level(rows[70:]) >= 0.1).mean())
+        drawn.append((est.level(rows[70:], draws=4000) >= 0.1).mean())
+    assert abs(np.mean(inside) - 0.9) < 0.03
+    assert abs(np.mean(inside) - 0.9) < abs(np.mean(drawn) - 0.9)
+
+
+def test_levels_of_the_sample_are_ranks_and_weights_count() -> None:
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    own = DiScoFormer().fit(x)
+    expected = stats.rankdata(own.loo_log_density_, method="min") - 1
+    np.testing.assert_allclose(own.level(x), expected / 200)
+    weights = np.arange(200.0)
+    est = DiScoFormer().fit(x, sample_weight=weights)
+    loo = est.loo_log_density_
+    share = [weights[loo < value].sum() / weights.sum() for value in loo]
+    np.testing.assert_allclose(est.level(x), share, atol=1e-9)
 
 
 def test_error_bars_for_frames_tensors_and_columns_left_out(est: DiScoFormer) -> None:

@@ -3,6 +3,7 @@
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -400,6 +401,16 @@ def test_why_names_the_column_that_is_wrong(tmp_path: Path, capsys: pytest.Captu
     report = json.loads(capsys.readouterr().out)
     assert report["why"][0]["row"] == 17 and report["why"][0]["reasons"][0].startswith("b = ")
     assert report["mean_log_density_std"] > 0
+
+
+@pytest.mark.parametrize(("flag", "source"), [("--std", "head"), ("--bootstrap", "bootstrap")])
+def test_error_bars_of_the_default_by_either_source(flag: str, source: Any, tmp_path: Path) -> None:
+    values, out = np.random.default_rng(0).normal(size=(80, 2)), tmp_path / "bars.npy"
+    np.save(tmp_path / "data.npy", values)
+    assert main(["estimate", str(tmp_path / "data.npy"), flag, "--out", str(out)]) == 0
+    bars = DiScoFormer().fit(values).estimate(values, std=source)
+    np.testing.assert_allclose(np.load(out)[:, 5], bars.log_density_std, rtol=1e-6)
+    np.testing.assert_allclose(np.load(out)[:, 6:], bars.score_std, rtol=1e-6)
 
 
 def test_error_bars_are_written_beside_the_answers(data: Table, csv: Path, tmp_path: Path) -> None:

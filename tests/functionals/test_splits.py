@@ -179,3 +179,12 @@ def test_leave_one_out_knows_weights() -> None:
 def test_two_samples_need_a_pair_of_weights() -> None:
     with pytest.raises(DataError, match="give a pair"):
         kl_divergence(X, Y, METHOD, weights=torch.ones(40))  # type: ignore[arg-type]
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    truth = 0.5 * math.log(2 * math.pi * math.e)
+    x = torch.randn(400, 150, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    low, high = entropy(x, MaximumLikelihood(), split="balanced").interval(0.9)
+    assert abs(float(((low < truth) & (truth < high)).double().mean()) - 0.9) < 0.05
+    with pytest.raises(DataError, match="between 0 and 1"):
+        Functional(1.0, 0.1).interval(90)

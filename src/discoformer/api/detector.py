@@ -16,6 +16,7 @@ from discoformer.api.estimator import DiScoFormer
 from discoformer.core.checks import DataError
 from discoformer.core.fields import as_density, as_points
 from discoformer.core.transforms import SupportWarning
+from discoformer.detection.copies import recalled
 from discoformer.detection.typicality import Typicality
 from discoformer.scale.opening import is_remote
 
@@ -33,7 +34,8 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
     **Contamination.** A handful of errors that lie together look like a small cluster, and a mixture would
     keep a component for it.  So the oddest rows, in the share given by the contamination, are left out of a
     second fit, and all rows are judged again, until the same rows come out odd.  A tight cluster is singled
-    out by the view of the sample as one cloud (`discoformer.detection.typicality`).
+    out by the view of the sample as one cloud, and detail finer than a third of the spread of a column does
+    not count (`discoformer.detection.typicality`).
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
             scores[kept] = judge.own.numpy()
         self.kept_, self.sample_scores_, self._typicality = kept, scores, judge
         self.offset_ = float(np.quantile(scores, self.contamination))
-        self._known = dict(zip(map(_key, rows), scores, strict=True))
+        self._judged = rows
         return self
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
@@ -136,10 +138,4 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
     def _score_rows(self, values: Any) -> NDArray[np.float64]:
         rows = as_points(values, self.field_.dim).detach().to(torch.float64)
         scores = self._typicality(rows).numpy()
-        known = [self._known.get(_key(row), score) for row, score in zip(rows.numpy(), scores, strict=True)]
-        return np.array(known)
-
-
-def _key(row: NDArray[np.float64]) -> bytes:
-    """What equal rows share; zero has two signs."""
-    return (row + 0.0).tobytes()
+        return recalled(rows.numpy(), scores, self._judged, self.sample_scores_)

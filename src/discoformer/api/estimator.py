@@ -17,9 +17,9 @@ from torch import Tensor
 
 import discoformer.api.data_frames as frames
 from discoformer.api.answers import estimate_remote
+from discoformer.api.error_bars import BarSource
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.questions import Questions
-from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.schema import Schema
 from discoformer.core.checks import DataError, check_points, check_weights, show_cell
 from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
@@ -198,8 +198,11 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             return result
         return wrap_columns(result[:, self._scored], [self._labels[j] for j in self._scored], X)
 
-    def estimate(self, X: Any, *, std: bool = False) -> Any:
-        """Log density and score at once; with ``std`` their standard deviations, by the Bayesian bootstrap.
+    def estimate(self, X: Any, *, std: bool | BarSource = False) -> Any:
+        """Log density and score at once; with ``std`` their standard deviations: 1.645 of them hold 90 %.
+
+        With ``True`` these come from a network that has learned the errors of the default ("head"), in one
+        pass, or from the Bayesian bootstrap where there is none; "head" and "bootstrap" ask for one of them.
 
         Returns
         -------
@@ -210,7 +213,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         result: Any = self._answer(X)
         if std:
-            bars = self._spread(X)
+            bars = self._spread(X, None if std is True else std)
             result = WithSpread(result.log_density, result.score, bars.log_density, bars.score)
         if isinstance(X, np.ndarray) or kind_of(X) in ("array", "tensor"):
             return result
@@ -424,9 +427,9 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             tags.input_tags.allow_nan = gaps if known else takes_kinds(choose(self.model, self.axes))
         return tags
 
-    def _refit(self) -> FitRecipe:
-        """The method for further fits to the columns that carry a density."""
-        return Fitted(self.field_, choose(self.model, self.axes), self._bounds, self._kinds).refit()
+    def _fitted(self) -> Fitted:
+        """The field and where it came from."""
+        return Fitted(self.field_, choose(self.model, self.axes), self._bounds, self._kinds)
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)

@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 import discoformer.functionals as functionals
+from discoformer.api.error_bars import BarSource, error_bars
 from discoformer.columns.single_cells import cell_words
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
 from discoformer.data.containers import wrap_column
+from discoformer.detection.copies import recalled
 from discoformer.detection.levels import (
     DRAWS,
     conformal_p_values,
@@ -25,14 +27,13 @@ from discoformer.detection.levels import (
     levels,
 )
 from discoformer.detection.reasons import Reasons, explain_rows
-from discoformer.functionals.bootstrap import FITS, bootstrap
 from discoformer.functionals.column_summary import level_shares
 from discoformer.functionals.splits import Functional, Split
 from discoformer.functionals.summaries import Region, draw, highest_density_region, mode, probability
 
 if TYPE_CHECKING:
     from discoformer.api.data_frames import FrameColumns
-    from discoformer.columns.fit_recipe import FitRecipe
+    from discoformer.api.fitting import Fitted
 
 __all__ = ["Questions"]
 
@@ -56,7 +57,7 @@ class Questions:
         def _labels(self) -> list[Any]: ...
         def _ask(self, question: Callable[[Any], Any], X: Any) -> Any: ...
         def _positions(self, columns: Any) -> list[int]: ...
-        def _refit(self) -> FitRecipe: ...
+        def _fitted(self) -> Fitted: ...
 
     def explain(self, X: Any, *, interval: float = 0.9) -> Reasons:
         """Why rows of X (m, d) are odd: -log p(x_j | the others) of every column, and what was expected.
@@ -81,7 +82,7 @@ class Questions:
         usual, method = draw(density, 512), None
         if self._sample is not None:
             usual = torch.from_numpy(self._sample)
-            method = None if self._weights is not None else self._refit()
+            method = None if self._weights is not None else self._fitted().refit()
 
         def words(column: int, value: float) -> str:
             return cell_words(None if self._frame is None else self._frame.schema.used[column], value)
@@ -95,13 +96,26 @@ class Questions:
         reasons: Reasons = self._ask(answer, X)
         return reasons
 
-    def level(self, X: Any, *, draws: int = DRAWS) -> NDArray[np.float64]:
-        """Probability (m,) of a density lower than at the rows of X (m, d), with an error of 0.4 % at most.
+    def level(self, X: Any, *, draws: int | None = None) -> NDArray[np.float64]:
+        """Probability (m,) of a density lower than at the rows of X (m, d).
 
         A row of level 0.01 lies on the edge of the highest-density region that holds 99 % of the mass.
+
+        Parameters
+        ----------
+        X : rows, as for `estimate`; those of the sample are judged by the fit without them
+        draws : int, optional
+            By default the level is a rank among the rows of the sample, each by the fit without it: right
+            also where the fit is too sharp, with an error of sqrt(p (1 - p) / n).  With a number, it is a
+            rank among so many draws of the fitted density; 16,384 where the sample was not kept.
         """
-        drawn = drawn_log_densities(self._density(), draws)
-        return levels(self._log_densities(X), drawn)
+        found = self._log_densities(X)
+        sample = self._sample
+        if draws is not None or sample is None or sample.ndim > 2:
+            return levels(found, drawn_log_densities(self._density(), draws or DRAWS))
+        own = self.loo_log_density_
+        found = np.asarray(self._ask(lambda rows: recalled(np.asarray(rows), found, sample, own), X))
+        return levels(found, own, self._weights)
 
     def p_value(self, X: Any, *, calibration: Any = None) -> NDArray[np.float64]:
         """Conformal p-values (m,) of the rows of X (m, d): small if they are odd.
@@ -232,19 +246,17 @@ class Questions:
         sample, source, weights = self._sample_and_source()
         return functionals.fisher_information(sample, source, weights=weights, split=split)
 
-    def _spread(self, X: Any, fits: int = FITS) -> Estimate[Any]:
-        """Standard deviations of log density and score at X, by the Bayesian bootstrap."""
+    def _spread(self, X: Any, source: BarSource | None) -> Estimate[Any]:
+        """Standard deviations of log density and score at X."""
         check_is_fitted(self)
-        if self._sample is None:
-            raise DataError("error bars need the sample in memory: fit to an array or a frame")
-        field, sample = as_point_density(self.field_), torch.from_numpy(self._sample)
-        if sample.ndim > 2:
-            raise DataError("error bars are for one sample, not for a batch")
-        weights = None if self._weights is None else check_weights(self._weights, sample)
+        fitted, sample = self._fitted(), None if self._sample is None else torch.from_numpy(self._sample)
+        weights = None
+        if self._weights is not None and sample is not None:
+            weights = check_weights(self._weights, sample)
 
         def answer(rows: Any) -> Estimate[Any]:
-            points = as_points(rows, field.dim).detach().to(torch.float64)
-            spread = bootstrap(self._refit(), field, sample, points, weights=weights, fits=fits)
+            points = as_points(rows, self.field_.dim).detach().to(torch.float64)
+            spread = error_bars(fitted, sample, points, weights=weights, source=source)
             return spread if isinstance(rows, Tensor) else Estimate(*(part.numpy() for part in spread))
 
         spread: Estimate[Any] = self._ask(answer, X)
@@ -262,7 +274,7 @@ class Questions:
             with torch.no_grad():
                 draws = as_density(self.field_).sample(_DRAWS, torch.Generator().manual_seed(0))
             return draws.cpu().numpy(), self.field_, None
-        return self._sample[..., self.field_.support], self._refit(), self._weights
+        return self._sample[..., self.field_.support], self._fitted().refit(), self._weights
 
     def _ordered_draws(self) -> NDArray[np.float64]:
         """Draws (m, d) with NaN for categories, whose codes have no order."""

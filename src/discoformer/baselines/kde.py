@@ -158,6 +158,12 @@ class KDEField(Density):
         frame = _kernel_frame(matrix.mT @ self.bandwidth @ matrix)
         return KDEField(context, weights, frame, memory=self.memory)
 
+    def blurred(self, noise: Tensor) -> KDEField:
+        """A wider kernel."""
+        context = self.frame.denormalize(self._points)
+        weights = self._log_weights.exp().expand(context.shape[:-1])
+        return KDEField(context, weights, _kernel_frame(self.bandwidth + noise), memory=self.memory)
+
     def cdf(self, queries: Any) -> Tensor:
         """Distribution function (..., m) at queries (..., m, 1), for one column."""
         self._check_one_column("the distribution function")

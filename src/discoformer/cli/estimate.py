@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.api.answers import answers
+from discoformer.api.error_bars import BarSource, error_bars
 from discoformer.api.fitting import Fitted, fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
@@ -51,7 +52,6 @@ from discoformer.data.text_style import style_of
 from discoformer.data.writer import neutral, output_writer
 from discoformer.detection.copies import left_out_with_copies
 from discoformer.detection.reasons import Reasons, explain_rows
-from discoformer.functionals.bootstrap import bootstrap
 from discoformer.methods import resolve, takes_kinds
 from discoformer.scale.opening import open_source
 from discoformer.scale.source import ArraySource, Source
@@ -115,6 +115,9 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         action="store_true",
         help="error bars: standard deviations of log density and score, in --out too",
     )
+    parser.add_argument(
+        "--bootstrap", action="store_true", help="error bars by 24 more fits instead of one pass: slower"
+    )
     parser.add_argument("--plot", metavar="PNG", type=Path, help="draw FILE: png, pdf or svg")
     parser.add_argument("--view", choices=VIEWS, help=f"what to draw (default: {VIEWS[0]})")
     return parser
@@ -131,6 +134,7 @@ def run(args: argparse.Namespace) -> None:
         refuse_input(args.out, [*args.files, *filter(None, [args.queries])])
     if args.plot:
         check_picture(args.plot)
+    args.std = args.std or args.bootstrap
     args.model = args.model or ("default" if args.bandwidth is None else _KERNEL)
     job = _streamed(args) if _is_streamed(args) else _in_memory(args)
     summary = Summary()
@@ -187,20 +191,20 @@ def _in_memory(args: argparse.Namespace) -> Job:
     model = args.model if args.bandwidth is None else KDE(bandwidth=args.bandwidth)
     fitted = fit_table(context, model, args.bounds)
     job = _job(fitted, context, queries, names, rows)
-    job = _with_bars(job, context, queries) if args.std else job
+    job = _with_bars(job, context, queries, "bootstrap" if args.bootstrap else None) if args.std else job
     if queries is not context or not isinstance(fitted.field, Density):
         return job
     left_out = _left_out(fitted.field, context)
     return replace(job, left_out=lambda _, part: left_out[part])
 
 
-def _with_bars(job: Job, context: Table, queries: Table) -> Job:
+def _with_bars(job: Job, context: Table, queries: Table, source: BarSource | None) -> Job:
     """The job with standard deviations of its answers, and of the log density anywhere."""
 
     def spread(points: NDArray[np.float64]) -> Estimate[Tensor]:
         rows = torch.from_numpy(context.values)
         weights = None if context.weights is None else check_weights(context.weights, rows)
-        return bootstrap(job.fitted.refit(), job.field, rows, torch.from_numpy(points), weights=weights)
+        return error_bars(job.fitted, rows, torch.from_numpy(points), weights=weights, source=source)
 
     log_density, score = (part.numpy() for part in spread(queries.values))
     bars = np.column_stack([log_density, score[:, job.scored]])

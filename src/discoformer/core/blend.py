@@ -140,6 +140,11 @@ class Blend(Density):
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         return Blend(tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight)
 
+    def blurred(self, noise: Tensor) -> Density | None:
+        parts = tuple(part.blurred(noise) for part in self.parts)
+        known = tuple(part for part in parts if part is not None)
+        return Blend(known, self.log_weight, self.unseen) if len(known) == len(parts) else None
+
     def __repr__(self) -> str:
         mean = self.log_weight.exp().reshape(-1, len(self.parts)).mean(0)
         weights = ", ".join(f"{weight:.2f}" for weight in mean.tolist())

@@ -165,6 +165,13 @@ class Density(PointDensity):
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         """The law of x matrix + shift, matrix (..., d, e) of rank e and shift (..., 1, e)."""
 
+    def blurred(self, noise: Tensor) -> Density | None:
+        """The density through normal noise of covariance ``noise`` (d, d); None if it has no closed form.
+
+        What rests on the sample stays known: `left_out` answers as before.
+        """
+        return None
+
     def _check_columns(self, columns: Sequence[int]) -> None:
         wrong = [c for c in columns if not 0 <= c < self.dim]
         if wrong or len(set(columns)) != len(columns) or not columns:

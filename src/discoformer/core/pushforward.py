@@ -198,6 +198,18 @@ class Pushforward(PushedDensity, Density):
         frame = self.transforms[0]
         return self.base.transform(frame.inverse @ matrix, frame.center @ matrix + shift)
 
+    def blurred(self, noise: Tensor) -> Density | None:
+        """Through linear maps alone: noise in front of another map has no closed form behind it."""
+        for transform in self.transforms:
+            if isinstance(transform, Frame):
+                noise = transform.matrix.mT @ noise.to(transform.matrix) @ transform.matrix
+            elif isinstance(transform, KeptColumns):
+                noise = noise[..., list(transform.kept), :][..., list(transform.kept)]
+            else:
+                return None
+        base = self.base.blurred(noise)
+        return None if base is None else push(base, self.transforms)
+
     def _by_column(self) -> Pushforward:
         """The same density by maps of single columns: the base takes over what the frame mixes."""
         frame = self.transforms[-1]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.columns.schema_repeats import ATOM_ROWS, ATOM_SHARE
 from discoformer.core.fields import Density
 
-__all__ = ["copies", "left_out_with_copies"]
+__all__ = ["copies", "left_out_with_copies", "recalled"]
 
 
 def copies(rows: Tensor) -> Tensor:
@@ -48,3 +50,24 @@ def left_out_with_copies(density: Density, rows: Tensor, weights: Tensor | None 
             share = rows.new_full((len(rows),), 1 / len(rows)) if weights is None else weights
             weights = share * often.to(share)
     return density.left_out(rows, weights)
+
+
+def recalled(
+    rows: NDArray[np.float64],
+    found: NDArray[np.float64],
+    sample: NDArray[np.float64],
+    own: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """What was found at rows (m, d); at those that are in a sample (n, d), what is its ``own`` (n,) there.
+
+    >>> sample, own = np.array([[0.0], [5.0]]), np.array([-1.0, -9.0])
+    >>> recalled(np.array([[5.0], [2.0]]), np.array([-3.0, -4.0]), sample, own).tolist()
+    [-9.0, -4.0]
+    """
+    known = dict(zip(map(_key, sample), own.tolist(), strict=True))
+    return np.array([known.get(_key(row), value) for row, value in zip(rows, found.tolist(), strict=True)])
+
+
+def _key(row: NDArray[np.float64]) -> bytes:
+    """What equal rows share; zero has two signs."""
+    return (row + 0.0).tobytes()

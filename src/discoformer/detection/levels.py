@@ -1,7 +1,9 @@
 """How odd a row is, as a probability: the level of its density, conformal p-values, false discoveries.
 
-The level of x is P(f(X) < f(x)), X from f: one less the mass of the highest-density region that x lies on the
-edge of.  It is read off N draws, with a standard error of sqrt(p (1 - p) / N), at most 0.4 % for the default.
+The level of x is P(f(X) < f(x)): one less the mass of the highest-density region that x lies on the edge of.
+It is a rank among rows of the sample, each scored by the fit without it, with a standard error of
+sqrt(p (1 - p) / n).  Draws of the fit are as good where the fit is the truth; an estimate is sharper than the
+truth, and its regions hold less than they say.
 
 A conformal p-value ranks a row among rows that the fit has not seen: p = (1 + #{scores <= own}) / (1 + n).
 With rows kept apart it is valid in finite samples, whatever the fit: P(p <= a) <= a.  The rows of the sample,
@@ -30,13 +32,22 @@ def drawn_log_densities(density: Density, draws: int = DRAWS, seed: int = 0) -> 
     return found
 
 
-def levels(log_density: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share (m,) of draws (N,), in increasing order, whose density is below that of the rows (m,).
+def levels(
+    log_density: NDArray[np.float64], among: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Share (m,) of log densities (N,), each with its weight, that are below those of the rows (m,).
 
-    >>> levels(np.array([0.0, 2.5]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    >>> levels(np.array([0.0, 2.5]), np.array([1.0, 4.0, 3.0, 2.0])).tolist()
     [0.0, 0.5]
+    >>> levels(np.array([2.5]), np.array([1.0, 4.0, 2.0]), np.array([3.0, 4.0, 1.0])).tolist()
+    [0.5]
     """
-    return np.searchsorted(drawn, log_density) / len(drawn)
+    order = np.argsort(among, kind="stable")
+    place = np.searchsorted(among[order], log_density)
+    if weights is None:
+        return place / len(among)
+    below = np.concatenate([[0.0], np.cumsum(weights[order])])
+    return np.asarray(below[place] / below[-1])
 
 
 def conformal_p_values(scores: NDArray[np.float64], calibration: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import torch
@@ -84,6 +85,17 @@ class Functional(NamedTuple):
         if isinstance(sample, Tensor):
             return cls(*numbers)
         return cls(*(n.item() if n.ndim == 0 else n.detach().cpu().numpy() for n in numbers))
+
+    def interval(self, share: float = 0.9) -> tuple[Any, Any]:
+        """Ends (...) of the interval that holds the truth with this probability, if the error is chance.
+
+        >>> [round(end, 3) for end in Functional(1.0, 0.1).interval(0.9)]
+        [0.836, 1.164]
+        """
+        if not 0 < share < 1:
+            raise DataError(f"an interval with share {share}: give one between 0 and 1")
+        width = NormalDist().inv_cdf((1 + share) / 2) * self.standard_error
+        return self.value - width, self.value + width
 
     def checked(self, what: str) -> Functional:
         """Itself, with a warning if it is more than two standard errors below zero, where it cannot be."""

@@ -45,6 +45,7 @@ __all__ = [
     "register",
     "save_model",
     "shipped_card",
+    "weights_checksum",
     "write_card",
 ]
 
@@ -272,6 +273,12 @@ def is_shipped(name: str) -> bool:
 def shipped_card(name: str) -> Card:
     """The card of a shipped model."""
     return read_card(_path_of(name))
+
+
+def weights_checksum(name: str) -> str:
+    """SHA-256 of the file of a shipped model: what belongs to these weights says so by it."""
+    checksum: str = _registry()[name]["sha256"]
+    return checksum
 
 
 def register(name: str, path: str | Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -140,6 +140,16 @@ class StudentMixture(Density):
         share = None if share is None else share.reshape(points.shape[:-1])
         components = Components(flat.log_weight, flat.mean, flat.scale, flat.nu)
         return leave_one_out(components, flat.evidence, points, share).reshape(*batch, rows.shape[-2])
+
+    def blurred(self, noise: Tensor) -> StudentMixture:
+        """Scales with the noise (d, d) added: exact for normal components, close for heavier tails.
+
+        >>> one = torch.ones(1, dtype=torch.float64)
+        >>> normal = StudentMixture(0 * one, 0 * one[:, None], one[:, None, None], 1e8 * one)
+        >>> normal.blurred(3 * one[:, None]).covariance.round(decimals=6).tolist()
+        [[[4.0]]]
+        """
+        return replace(self, scale=self.scale + noise.to(self.scale).unsqueeze(-3))
 
     def __getstate__(self) -> dict[str, Any]:
         return {item.name: getattr(self, item.name) for item in fields(self)}
