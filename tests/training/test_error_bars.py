@@ -7,7 +7,7 @@ import torch
 from discoformer.methods import resolve
 from discoformer.models.mixture.error_features import COLUMN_FEATURES, ROW_FEATURES
 from discoformer.training.config import load_recipe
-from discoformer.training.error_bars import ErrorBarRecipe, Errors, collect, train_head
+from discoformer.training.error_bars import ErrorBarRecipe, TaskErrors, collect, train_head
 
 SMALL = ErrorBarRecipe(tasks=2, queries=12, steps=2, batch=8, width=4)
 
@@ -36,7 +36,7 @@ def test_the_head_finds_a_quantile_that_depends_on_a_feature() -> None:
     row, column = torch.randn(rows, ROW_FEATURES, generator=generator), torch.randn(2 * rows, COLUMN_FEATURES)
     place = torch.arange(rows).repeat_interleave(2)
     task = torch.arange(rows) // 100
-    errors = Errors(
+    errors = TaskErrors(
         row,
         (row[:, 0] + torch.randn(rows, generator=generator).abs().log()),
         column,

@@ -25,7 +25,7 @@ from discoformer.priors import Prior, prior_from_config
 from discoformer.training.config import Recipe
 from discoformer.training.tasks import draw_task, step_generator
 
-__all__ = ["ErrorBarRecipe", "Errors", "collect", "train_head"]
+__all__ = ["ErrorBarRecipe", "TaskErrors", "collect", "train_head"]
 
 _SHARE = 0.9
 _SAVED = 100  # tasks in a file
@@ -62,7 +62,7 @@ class ErrorBarRecipe:
     seed: int = 24
 
 
-class Errors(NamedTuple):
+class TaskErrors(NamedTuple):
     """Features and errors of tasks (T) at queries (m); columns are flat (k), with the place of their row.
 
     Attributes
@@ -83,11 +83,11 @@ class Errors(NamedTuple):
     task: Tensor
     column_task: Tensor
 
-    def take(self, tasks: Tensor) -> Errors:
+    def take(self, tasks: Tensor) -> TaskErrors:
         """Those of some tasks, marked (T,)."""
         rows, columns = tasks[self.task], tasks[self.column_task]
         place = (rows.cumsum(0) - 1)[self.place[columns]]
-        return Errors(
+        return TaskErrors(
             self.row[rows],
             self.density[rows],
             self.column[columns],
@@ -100,7 +100,7 @@ class Errors(NamedTuple):
 
 def collect(
     setup: ErrorBarRecipe, recipe: Recipe, method: Method, folder: Path, report: Callable[[str], None] = print
-) -> Errors:
+) -> TaskErrors:
     """Errors and features of all tasks; what is in the folder already is not made again."""
     folder.mkdir(parents=True, exist_ok=True)
     recipe = recipe.model_copy(update={"max_batch": 1, "axes_off": 0.0})
@@ -113,20 +113,20 @@ def collect(
             made = [_task(setup, recipe, prior, method, number) for number in numbers]
             write_tensors(path, _joined(made)._asdict(), {"format": "discoformer-errors"})
             report(f"{numbers[-1] + 1} of {setup.tasks} tasks, {time.perf_counter() - start:.0f} s")
-        found.append(Errors(**read_tensors(path)))
+        found.append(TaskErrors(**read_tensors(path)))
     return _joined(found)
 
 
-def _joined(parts: list[Errors]) -> Errors:
+def _joined(parts: list[TaskErrors]) -> TaskErrors:
     shifts = torch.tensor([len(part.row) for part in parts]).cumsum(0).tolist()
     moved = [
         part._replace(place=part.place + shift) for part, shift in zip(parts, [0, *shifts[:-1]], strict=True)
     ]
-    return Errors(*(torch.cat(tensors) for tensors in zip(*moved, strict=True)))
+    return TaskErrors(*(torch.cat(tensors) for tensors in zip(*moved, strict=True)))
 
 
 @torch.no_grad()
-def _task(setup: ErrorBarRecipe, recipe: Recipe, prior: Prior, method: Method, number: int) -> Errors:
+def _task(setup: ErrorBarRecipe, recipe: Recipe, prior: Prior, method: Method, number: int) -> TaskErrors:
     task = draw_task(recipe, prior, step_generator(setup.seed, 0, number)).to(torch.float64)
     fresh, second = setup.queries // 3, setup.queries // 6
     own = min(task.own, setup.queries - fresh - second)
@@ -142,7 +142,7 @@ def _task(setup: ErrorBarRecipe, recipe: Recipe, prior: Prior, method: Method, n
     score = (answer.score - task.truth.score[0, asked]).abs() / sizes.score
     dim = queries.shape[-1]
     place = torch.arange(len(asked)).repeat_interleave(dim)
-    return Errors(
+    return TaskErrors(
         sizes.row.float(),
         density.clamp_min(_LEAST).log().float(),
         sizes.column.flatten(0, 1).float(),
@@ -154,7 +154,7 @@ def _task(setup: ErrorBarRecipe, recipe: Recipe, prior: Prior, method: Method, n
 
 
 def train_head(
-    errors: Errors, setup: ErrorBarRecipe, report: Callable[[str], None] = print
+    errors: TaskErrors, setup: ErrorBarRecipe, report: Callable[[str], None] = print
 ) -> tuple[ErrorHead, dict[str, float]]:
     """A head for these errors, and how often its intervals hold the truth in tasks that were held out."""
     torch.manual_seed(setup.seed)
@@ -190,7 +190,7 @@ def _pinball(off: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _coverage(head: ErrorHead, judge: Errors) -> dict[str, float]:
+def _coverage(head: ErrorHead, judge: TaskErrors) -> dict[str, float]:
     """Shares of log densities and scores inside, and the mean pinball losses."""
     density = judge.density - head.row(judge.row)
     score = judge.score - head.column(torch.cat([judge.row[judge.place], judge.column], -1))

@@ -143,7 +143,7 @@ def _slopes(maps: ColumnMaps, points: Tensor) -> tuple[Tensor, Tensor]:
     return slope, bend
 
 
-class _Slots(NamedTuple):
+class _SlotsAtPoints(NamedTuple):
     """What the slots of one mixture say of points (..., m, d) in its frame.
 
     Attributes
@@ -161,7 +161,7 @@ class _Slots(NamedTuple):
     told: Tensor
 
 
-def _look(mixture: StudentMixture, points: Tensor, matrix: Tensor) -> _Slots:
+def _look(mixture: StudentMixture, points: Tensor, matrix: Tensor) -> _SlotsAtPoints:
     """By the formulas above; ``matrix`` (..., d, d) is that of the frame."""
     evidence, dim = mixture.evidence, points.shape[-1]
     assert evidence is not None
@@ -195,7 +195,7 @@ def _look(mixture: StudentMixture, points: Tensor, matrix: Tensor) -> _Slots:
     means = [(held * one).sum(-2) for one in told]
     few = -held.square().sum(-2).log()
     of_all = -(2 * mixture.log_weight).logsumexp(-1).unsqueeze(-1).expand_as(few)
-    return _Slots(
+    return _SlotsAtPoints(
         log_density,
         (held.square() * variance).sum(-2),
         score,
