@@ -161,7 +161,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
 
         The view that follows the sample more closely also has more optimism that leaving out does not see.
         """
-        inside = torch.stack([view.log_density(rows) for view in views], -2)
+        inside = torch.stack([view._estimate(rows).log_density for view in views], -2)
         chance = chances(left_out - self._unseen * (inside - left_out), weights)
         heard = chance.detach() > SILENT if heard is None else heard
         return Blend(views, log_weights(chance, heard), self._unseen)
