@@ -106,3 +106,17 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         read_chains(tmp_path / "c", burn_in=1.0)
     with pytest.raises(DataError, match="no parameter 'q'"):
         Chains(np.zeros((2, 1)), ["p"]).select(["q"])
+
+
+def test_mcsamples_in_memory() -> None:
+    getdist = pytest.importorskip("getdist")
+    rng = np.random.default_rng(2)
+    parts = [rng.normal(size=(rows, 2)) for rows in (30, 50)]
+    weights = [rng.integers(1, 5, size=len(part)).astype(float) for part in parts]
+    minus = [0.5 * np.square(part).sum(-1) for part in parts]
+    samples = getdist.MCSamples(samples=parts, weights=weights, loglikes=minus, names=["a", "b"])
+    chains = read_chains(samples, burn_in=0.5)
+    assert chains.names == ["a", "b"]
+    np.testing.assert_allclose(chains.values, np.concatenate([parts[0][15:], parts[1][25:]]))
+    np.testing.assert_allclose(chains.weights, np.concatenate([weights[0][15:], weights[1][25:]]))
+    np.testing.assert_allclose(chains.log_posterior, -np.concatenate([minus[0][15:], minus[1][25:]]))

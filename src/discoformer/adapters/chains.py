@@ -9,6 +9,7 @@ What comes back is one table with its names, weights and log posterior, ready fo
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,8 +54,8 @@ def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
     Parameters
     ----------
     source : an ArviZ ``InferenceData`` (or anything with a group ``posterior``), a netCDF file of one, one or
-        several CSV files of CmdStan, or the root of GetDist and CosmoMC chains (``chains/planck`` for
-        ``planck_1.txt``, ``planck_2.txt`` and ``planck.paramnames``)
+        several CSV files of CmdStan, GetDist's ``MCSamples``, or the root of GetDist and CosmoMC chains
+        (``chains/planck`` for ``planck_1.txt``, ``planck_2.txt`` and ``planck.paramnames``)
     burn_in : share of every chain to leave out at its beginning
 
     Examples
@@ -69,6 +70,8 @@ def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
     """
     if not 0 <= burn_in < 1:
         raise DataError(f"burn_in={burn_in}: give a share of the draws, from 0 to below 1")
+    if hasattr(source, "getParamNames") and hasattr(source, "samples"):
+        return _from_getdist(source, burn_in)
     if not isinstance(source, str | Path | list | tuple):
         return _from_arviz(source, burn_in)
     paths = [Path(part) for part in (source if isinstance(source, list | tuple) else [source])]
@@ -104,6 +107,23 @@ def _from_arviz(data: Any, burn_in: float) -> Chains:
         lp = np.asarray(kept.transpose("chain", "draw").values, dtype=np.float64)
         log_posterior = lp[:, int(burn_in * lp.shape[1]) :].reshape(-1)
     return Chains(np.column_stack(list(columns.values())), list(columns), None, log_posterior)
+
+
+def _from_getdist(source: Any, burn_in: float) -> Chains:
+    """All chains of an ``MCSamples``, one below the other as it keeps them."""
+    names = [str(name) for name in source.getParamNames().list()]
+    edges = getattr(source, "chain_offsets", None)
+    edges = [0, len(source.samples)] if edges is None else [int(edge) for edge in edges]
+
+    def rows(values: Any, start: int, end: int) -> Any:
+        return None if values is None else np.asarray(values, dtype=np.float64)[start:end]
+
+    parts = []
+    for start, end in itertools.pairwise(edges):
+        weights, minus = (rows(kept, start, end) for kept in (source.weights, source.loglikes))
+        values = rows(source.samples, start, end)
+        parts.append(Chains(values, names, weights, None if minus is None else -minus))
+    return _joined(parts, burn_in)
 
 
 def _read_stan(path: Path) -> Chains:
