@@ -22,6 +22,8 @@ from discoformer.models.mixture.slots import Moments
 __all__ = ["degrees_of_freedom"]
 
 _LEAST, _MOST = 2.05, 1000.0  # a covariance exists; a normal law
+_EMPTY = 1e-8  # share of a slot without points
+_FLAT = 1e-10  # information that is none
 _STRIDE = 0.02  # of 1 / nu, beside half of it: far from the maximum the information is no guide
 
 
@@ -41,13 +43,15 @@ def degrees_of_freedom(moments: Moments, nu: Tensor) -> Tensor:
     True
     """
     dim = moments.mean.shape[-1]
-    per_share = 1 / moments.share.clamp_min(torch.finfo(nu.dtype).tiny)
+    kind, nu = nu.dtype, nu.double()  # differences of functions that are nearly the same
+    per_share = 1 / moments.share.clamp_min(_EMPTY).double()
     log_w = moments.details[..., 1] * per_share
     inverse_w = moments.tail / (1 + dim / nu)
     half, more = nu / 2, (nu + dim) / 2
     slope = torch.digamma(more) - torch.digamma(half) - dim / nu - log_w + (nu + dim) / nu * (1 - inverse_w)
     information = torch.polygamma(1, half) - torch.polygamma(1, more)
     information = information / 2 - dim * (nu + dim + 4) / (nu * (nu + dim) * (nu + dim + 2))
-    step = -slope / (nu.square() * information).clamp_min(torch.finfo(nu.dtype).tiny)  # of 1 / nu
+    step = -slope / (nu.square() * information).clamp_min(_FLAT)  # of 1 / nu
     most = 0.5 / nu + _STRIDE
-    return 1 / (1 / nu + step.clamp(-most, most)).clamp(1 / _MOST, 1 / _LEAST)
+    step = torch.minimum(torch.maximum(step, -most), most)
+    return (1 / (1 / nu + step).clamp(1 / _MOST, 1 / _LEAST)).to(kind)
