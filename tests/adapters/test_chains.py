@@ -120,3 +120,15 @@ def test_mcsamples_in_memory() -> None:
     np.testing.assert_allclose(chains.values, np.concatenate([parts[0][15:], parts[1][25:]]))
     np.testing.assert_allclose(chains.weights, np.concatenate([weights[0][15:], weights[1][25:]]))
     np.testing.assert_allclose(chains.log_posterior, -np.concatenate([minus[0][15:], minus[1][25:]]))
+
+
+def test_several_files_are_joined_in_their_order_and_no_other_run_is_taken(tmp_path: Path) -> None:
+    for number, value in ((1, 1.0), (2, 2.0), (10, 3.0)):
+        (tmp_path / f"b_{number}.txt").write_text(f"1 0.5 {value}\n")
+    (tmp_path / "b_2_1.txt").write_text("1 0.5 9\n")  # another run, whose root is b_2
+    (tmp_path / "b.paramnames").write_text("mass\n")
+    assert read_chains(tmp_path / "b").values.ravel().tolist() == [1.0, 2.0, 3.0]
+    both = read_chains([tmp_path / "b_1.txt", tmp_path / "b_10.txt"])
+    assert both.values.ravel().tolist() == [1.0, 3.0] and both.names == ["mass"]
+    with pytest.raises(DataError, match="several files are for csv and txt"):
+        read_chains([tmp_path / "a.nc", tmp_path / "b.nc"])

@@ -7,6 +7,7 @@ from helpers import gmm_sample
 from discoformer import DiScoFormer
 from discoformer.adapters import to_torch
 from discoformer.core.checks import DataError
+from discoformer.core.moving import moved
 from discoformer.models.registry import load_model
 
 SAMPLE = gmm_sample(200, 2)
@@ -69,3 +70,12 @@ def test_batches_and_other_things_are_refused() -> None:
         to_torch("default")
     with pytest.raises(DataError, match="answers at points only"):
         to_torch(load_model("attention-d2").fit(SAMPLE))
+
+
+def test_the_last_axis_is_the_columns_and_moments_are_those_of_double_precision() -> None:
+    density = load_model("default").fit(gmm_sample(200, 2))
+    law, single = to_torch(density), to_torch(moved(density, torch.float32))
+    for ask in (law.log_prob, law.score):
+        with pytest.raises(DataError, match="last axis must be the 2 column"):
+            ask(torch.zeros(4, 1))
+    torch.testing.assert_close(single.mean.double(), law.mean, rtol=1e-5, atol=1e-5)

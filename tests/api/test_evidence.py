@@ -1,6 +1,7 @@
 """Evidence where it is known: the error covers it, weights are draws, units shift it by their log."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -73,3 +74,17 @@ def test_bad_input_is_refused() -> None:
         savage_dickey(samples, [2], [0.0], 0.0)
     with pytest.raises(DataError, match="give one each"):
         savage_dickey(samples, [0], [0.0, 1.0], 0.0)
+
+
+def test_no_evidence_where_there_is_none() -> None:
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.raises(DataError, match="leave them out"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        evidence(np.c_[x, np.ones(200)], lambda p: -0.5 * (p**2).sum(-1), model="kde-scott")
+
+    def elsewhere(points):  # finite at the samples, and nowhere else
+        known = (points[:, None] == x[None]).all(-1).any(-1)
+        return np.where(known, 0.0, -np.inf)
+
+    with pytest.raises(DataError, match="-inf at every draw"):
+        evidence(x, elsewhere, model="kde-scott")

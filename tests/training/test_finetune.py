@@ -77,3 +77,9 @@ def test_loading_for_training_and_on_a_device() -> None:
     loss = free.fit(gmm_sample(60, 2)).log_density(gmm_sample(20, 2, seed=1)).mean()
     loss.backward()
     assert any(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in free.parameters())
+
+
+def test_networks_without_a_normalized_density_are_not_tuned_on_samples() -> None:
+    """A larger integral would pass for a better likelihood."""
+    with pytest.raises(DataError, match="not normalized: give a prior"):
+        finetune("attention-d2", gmm_sample(60, 2), steps=1)

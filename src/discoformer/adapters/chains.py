@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,13 +78,17 @@ def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
     paths = [Path(part) for part in (source if isinstance(source, list | tuple) else [source])]
     if not paths:
         raise DataError("no files: give one path at least")
+    if paths[0].suffix == ".csv":
+        return _joined((_read_stan(path) for path in paths), burn_in)
+    if len(paths) > 1 and all(path.suffix == ".txt" for path in paths):
+        return _joined((_read_getdist_file(path, _getdist_names(path)) for path in paths), burn_in)
+    if len(paths) > 1:
+        raise DataError(f"{len(paths)} paths: several files are for csv and txt; give the root of the others")
     if paths[0].suffix == ".nc":
         require("arviz", "bayes", "reading netCDF")
         import arviz
 
         return _from_arviz(arviz.from_netcdf(paths[0]), burn_in)
-    if paths[0].suffix == ".csv":
-        return _joined((_read_stan(path) for path in paths), burn_in)
     return _read_getdist(paths[0], burn_in)
 
 
@@ -155,17 +160,24 @@ def _stan_name(name: str) -> str:
 
 def _read_getdist(root: Path, burn_in: float) -> Chains:
     """Text files of weight, minus log posterior and parameters; names in a file beside them."""
-    numbered = sorted(root.parent.glob(f"{root.name}_[0-9]*.txt"))
+    found = (re.fullmatch(rf"{re.escape(root.name)}_(\d+)\.txt", path.name) for path in root.parent.iterdir())
+    order = sorted((int(match[1]), match[0]) for match in found if match)
     single = root if root.suffix == ".txt" else root.with_name(root.name + ".txt")
-    files = numbered or ([single] if single.is_file() else [])
+    files = [root.with_name(name) for _, name in order] or ([single] if single.is_file() else [])
     if not files:
         raise DataError(f"no chains at {root}: expected {root.name}_1.txt, {root.name}.txt or a csv file")
-    listing = root.with_name(root.name.removesuffix(".txt") + ".paramnames")
-    names = None
-    if listing.is_file():  # derived parameters are marked by a star
-        lines = [line.split() for line in listing.read_text(encoding="utf-8").splitlines()]
-        names = [line[0].rstrip("*") for line in lines if line]
-    return _joined((_read_getdist_file(path, names) for path in files), burn_in)
+    return _joined((_read_getdist_file(path, _getdist_names(path)) for path in files), burn_in)
+
+
+def _getdist_names(path: Path) -> list[str] | None:
+    """Names of the parameters, in a file beside that of a chain; it may be for all numbered chains."""
+    stem = path.name.removesuffix(".txt")
+    for name in (stem, re.sub(r"_\d+$", "", stem)):
+        listing = path.with_name(name + ".paramnames")
+        if listing.is_file():  # derived parameters are marked by a star
+            lines = [line.split() for line in listing.read_text(encoding="utf-8").splitlines()]
+            return [line[0].rstrip("*") for line in lines if line]
+    return None
 
 
 def _read_getdist_file(path: Path, names: list[str] | None) -> Chains:

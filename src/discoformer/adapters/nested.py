@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discoformer.adapters.fitted import density_of
 from discoformer.core.checks import DataError
+from discoformer.core.moving import moved
 
 __all__ = ["prior_transform"]
 
@@ -35,7 +36,7 @@ def prior_transform(fitted: Any) -> Callable[[Any], NDArray[np.float64]]:
     >>> transform([0.5, 0.5]).shape, transform([[0.5, 0.5], [0.1, 0.9]]).shape
     ((2,), (2, 2))
     """
-    density = density_of(fitted)
+    density = moved(density_of(fitted), torch.float64)
     missing = sorted(set(range(density.dim)) - set(density.support))
     if missing:
         raise DataError(f"column(s) {missing} carry no density of their own: fit the others")

@@ -11,7 +11,7 @@ from torch.distributions import Distribution, constraints
 from discoformer.adapters.fitted import density_of
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density
-from discoformer.core.moving import is_tracked
+from discoformer.core.moving import is_tracked, moved
 
 __all__ = ["TorchDensity", "to_torch"]
 
@@ -69,20 +69,30 @@ class TorchDensity(Distribution):
     def _moments(self) -> tuple[Tensor, Tensor]:
         z = torch.linspace(-_FAR, _FAR, _NODES, dtype=torch.float64)  # shares are Phi(z): tails count
         share, weight = torch.special.ndtr(z), (-0.5 * z.square()).softmax(0)
-        columns = [self.density.marginal([j]).quantile(share) for j in range(self.density.dim)]
+        # in double precision: shares so near to one are one in single
+        density = moved(self.density, torch.float64)
+        columns = [density.marginal([j]).quantile(share) for j in range(density.dim)]
         quantiles = torch.cat(columns, -1)  # (nodes, d)
         mean = weight.to(quantiles) @ quantiles
         return mean, weight.to(quantiles) @ (quantiles - mean).square()
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density (...) at value (..., d); -inf outside of bounds."""
-        points = value.reshape(-1, self.density.dim)
+        points = self._points(value)
         shape = torch.broadcast_shapes(value.shape[:-1], self.batch_shape)
         return self.density.log_density(points).reshape(value.shape[:-1]).expand(shape)
 
     def score(self, value: Tensor) -> Tensor:
         """Gradient of the log density (..., d) at value (..., d)."""
-        return self.density.score(value.reshape(-1, self.density.dim)).reshape(value.shape)
+        return self.density.score(self._points(value)).reshape(value.shape)
+
+    def _points(self, value: Tensor) -> Tensor:
+        dim = self.density.dim
+        if value.ndim == 0 or value.shape[-1] != dim:
+            raise DataError(
+                f"value has shape {tuple(value.shape)}: its last axis must be the {dim} column(s)"
+            )
+        return value.reshape(-1, dim)
 
     def cdf(self, value: Tensor) -> Tensor:
         """Distribution function (...) of one column at value (..., 1)."""

@@ -90,6 +90,9 @@ def evidence(
     parts = []
     for fit, ask in (halves, halves[::-1]):
         field = fit_sample(points[fit], model, weights=None if mass is None else mass[fit]).field
+        if len(field.support) < points.shape[-1]:
+            missing = sorted(set(range(points.shape[-1])) - set(field.support))
+            raise DataError(f"column(s) {missing} have no density of their own: leave them out")
         half = _Half(as_density(field), points, log_p, share, fit, ask, torch.Generator().manual_seed(seed))
         parts.append(half.bridge(log_posterior) if callable(log_posterior) else half.harmonic())
     # the mean of two estimates of 1 / Z, in units of the larger
@@ -204,6 +207,8 @@ class _Half:
             log_z = above.logsumexp(0) - math.log(len(draws)) - (below + mass.log()).logsumexp(0)
             if float((log_z - before).abs()) < _SETTLED:
                 break
+        if not bool(log_z.isfinite()):
+            raise DataError("log_posterior is -inf at every draw of the fit: is it the law of the samples?")
         upper, lower = (above - above.max()).exp(), (below - below.max()).exp()
         mean = (mass * lower).sum()
         variance = upper.var() / upper.mean().square() / len(draws)

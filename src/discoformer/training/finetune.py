@@ -20,6 +20,7 @@ from discoformer.core.checks import DataError, check_context
 from discoformer.core.fields import Method, as_point_density
 from discoformer.evaluation.known_truth import prior_datasets
 from discoformer.models.attention.core import AttentionCore
+from discoformer.models.attention.network import AttentionNetwork
 from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
 from discoformer.models.registry import load_model
@@ -92,6 +93,8 @@ def finetune(
         loss = _prior_loss(trained, data, dims, sizes, seed)
         pairs = [pair for dim in sorted(set(dims)) for pair in _drawn(data, dim, sizes[1])]
     else:
+        if isinstance(network, AttentionNetwork):  # a larger integral would pass for a better likelihood
+            raise DataError("densities of this network are not normalized: give a prior, or tune 'default'")
         seen, pairs = _hold_out(data, seed)
         loss = _sample_loss(trained, seen, seed)
     before = _judge(method, pairs)
