@@ -43,7 +43,7 @@ def test_every_worker_has_one_thread() -> None:
     assert list(_pool(2)([(torch.get_num_threads, (), {})])) == [1]
 
 
-# loky's own thread may look for a job that was just called off: a race inside joblib, after our error is raised
+# a race inside joblib: its thread may look for a job that was just called off, after our error is raised
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_worker_that_cannot_work_says_why(tmp_path: Path) -> None:
     context = find("equivariance").context(tmp_path, Networks("no such model"), quick=True, seeds=None)
