@@ -37,7 +37,7 @@ def test_a_batch_is_its_samples(views: Views, sample: torch.Tensor) -> None:
     weights = torch.rand(2, 150, generator=torch.Generator().manual_seed(0), dtype=F64)
     for share in (None, weights / weights.sum(-1, keepdim=True)):
         found = views.fit(batch, share)
-        assert found.log_weight.shape == (2, 2)
+        assert found.log_weight.shape == (2, 3)
         for k in range(2):
             own = None if share is None else share[k]
             alone = views.fit(batch[k], own)

@@ -61,7 +61,8 @@ class UnifiedConfig:
     of neighbours.  Tables with categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and
     categories are seen as ``category_columns`` columns.  ``unseen`` is the optimism that leave-one-out in
     closed form does not see, as a share of what it sees: measured once, by
-    ``paper/benchmarks/loo_folds.py --calibrate``.
+    ``paper/benchmarks/loo_folds.py --calibrate``.  The view without axes starts ``axes_lead`` standard errors
+    behind those with them.
     """
 
     layers: int = 6
@@ -77,11 +78,14 @@ class UnifiedConfig:
     mixed_rounds: int = 8
     category_columns: int = 4
     unseen: float = 0.5
+    axes_lead: float = 1.0
 
     def __post_init__(self) -> None:
         check_sizes(vars(self), _LEAST)
-        if not isinstance(self.unseen, int | float) or not 0 <= self.unseen < math.inf:
-            raise DataError(f"unseen = {self.unseen!r} of a mixture core must be a number from zero")
+        for name in ("unseen", "axes_lead"):
+            value = vars(self)[name]
+            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise DataError(f"{name} = {value!r} of a mixture core must be a number from zero")
         for name in ("merge_price", "merge_pseudo"):
             value = vars(self)[name]
             if not isinstance(value, int | float) or not 0 < value < math.inf:

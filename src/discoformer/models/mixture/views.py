@@ -1,14 +1,16 @@
-"""Two views of a sample: as it is, and with its margins made normal, weighed by leave-one-out likelihood.
+"""Views of a sample: as it is, with its margins made normal, and without its axes.
 
 Real columns are skewed, heaped and rounded.  The network itself, in one dimension and with many slots, makes
 each of them normal (`models.mixture.margins`), and the same network then sees only the dependence.  Where
-clusters are clear or rows are few, the sample is better left alone.  Leave-one-out likelihood, in closed
-form, tells which view is right: the density is a mixture of both views, each weighted by the chance that it
-is the better one.
+clusters are clear or rows are few, the sample is better left alone.  And where columns are nearly copies of
+each other, as lengths of one animal are, their axes mislead: the third view does not know them.
+Leave-one-out likelihood, in closed form, tells which view is right: the density is a mixture of the views,
+each weighted by the chance that it is the best one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter
 
 import torch
@@ -21,7 +23,7 @@ from discoformer.core.frames import FRAMES
 from discoformer.core.moving import untracked
 from discoformer.core.pushforward import push
 from discoformer.core.threads import team
-from discoformer.core.transforms import At, ColumnMaps, Frame
+from discoformer.core.transforms import At, Frame
 from discoformer.models.mixture.landmarks import evenly_by_radius
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.mixed_views import fit_mixed
@@ -35,14 +37,14 @@ __all__ = ["Views"]
 
 
 class Views(TorchMethod, StreamingMethod, MixedMethod):
-    """A unified network that looks at a sample as it is, and with its margins made normal.
+    """A unified network that looks at a sample as it is, with its margins made normal, and without its axes.
 
-    Of very many rows a part decides the margins, their dependence and the weights of the views; the
-    sample as it is is settled by all rows.
+    Of very many rows a part decides the weights of the views and all but the first of them, which is settled
+    by all rows.
 
     Parameters
     ----------
-    network : looks both times; its config says how many slots margins have
+    network : looks every time; its config says how many slots margins have
 
     Examples
     --------
@@ -81,49 +83,55 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         weights = None if weights is None else weights.to(self.dtype)
         if too_many(context.shape[-2], self.network.core.deciding):
             few = _few(context, weights, self.network.core.deciding)
-            return self._few_decide(self.network._fit(context, weights), few, None)
+            return self._few_decide(self.network._fit(context, weights), few)
         maps = fit_margins(self.network, context, weights)
         both = torch.stack([context, maps.normalize(context)], -3)  # (..., 2, n, d)
-        share = None if weights is None else weights.unsqueeze(-2).expand(both.shape[:-1])
-        seen, frames = self.network.look(both, share)
-        at = At(context, both[..., 1, :, :], _all(context))
-        slope = frames.log_det.unsqueeze(-1)  # (..., 2, 1)
-        stretch = maps.log_det_left_out(at, weights)
-        slope = slope + torch.stack([torch.zeros_like(stretch), stretch], -2)  # (..., 2, n)
+        sights = [_look(self.network, both, weights)]
+        if context.shape[-1] > 1:  # one column has no axes
+            sights.append(_look(self.without_axes(), context.unsqueeze(-3), weights))
+        stretch = maps.log_det_left_out(At(context, both[..., 1, :, :], _all(context)), weights)
+        slope = torch.cat([frames.log_det for _, frames in sights], -1).unsqueeze(-1)  # (..., K, 1)
+        slope = slope + _at_margins(stretch, slope.shape[-2])  # (..., K, n)
         # A view without a chance has no weight and is not worth merging: most samples have one.
-        heard = chances(seen.unfold(seen.left_out) + slope, weights).detach() > SILENT  # (..., 2)
-        if context.ndim == 2 and not bool(heard.all()):
-            return self._one_of_two(seen, frames, maps, heard)
-        found, left_out = self._believe(seen, heard)
-        plain, inner = (_one_of(found, frames, context.ndim - 2, view) for view in range(2))
-        return self._weighed((plain, push(inner, [maps])), left_out + slope, context, weights, heard)
+        raw = torch.cat([seen.unfold(seen.left_out) for seen, _ in sights], -2)
+        heard = self._chances(raw + slope, weights).detach() > SILENT  # (..., K)
+        views: list[Density] = []
+        left_out: list[Tensor] = []
+        for (seen, frames), own in zip(sights, heard.split([2, 1][: len(sights)], -1), strict=True):
+            found, without = self._believe(seen, own)
+            views += [_one_of(found, frames, context.ndim - 2, k) for k in range(own.shape[-1])]
+            left_out.append(without)
+        views[1] = push(views[1], [maps])
+        return self._weighed(views, torch.cat(left_out, -2) + slope, context, weights, heard)
 
     @property
     def _unseen(self) -> float:
         return float(self.network.core.config.unseen)
 
+    def _chances(self, left_out: Tensor, weights: Tensor | None) -> Tensor:
+        """The chances (..., K) of the views, by left-out log densities (..., K, n).
+
+        The network may ignore axes that it is told of.  So the view without them must be better by some
+        standard errors (``axes_lead``), to be as likely as one with them.
+        """
+        behind = [0.0, 0.0, self.network.core.config.axes_lead]
+        return chances(left_out, weights, behind[: left_out.shape[-2]])
+
     def _believe(self, seen: Seen, heard: Tensor) -> tuple[Blend, Tensor]:
-        """`UnifiedNetwork.believe` where a view is heard (..., 2); the others stay as the core gives them."""
+        """`UnifiedNetwork.believe` where a view is heard (..., K); the others stay as the core gives them."""
         flat = heard.flatten()
         if bool(flat.all()):
             return self.network.believe(seen)
+        if not bool(flat.any()):
+            alone = Blend((seen.mixture,), seen.left_out.new_zeros(len(flat), 1))
+            return each_part(alone, seen.unfold), seen.unfold(seen.left_out)
         some, found = self.network.believe(seen.some(flat.nonzero().squeeze(-1)))
         place = (flat.cumsum(0) - 1).clamp_min(0)  # the others borrow a merged mixture, to have none of it
         merged = each_part(some, itemgetter(place)).parts[1]
-        alone = some.log_weight.new_tensor([0.0, -torch.inf])
-        log_weight = torch.where(flat.unsqueeze(-1), some.log_weight[place], alone)
+        unmerged = some.log_weight.new_tensor([0.0, -torch.inf])
+        log_weight = torch.where(flat.unsqueeze(-1), some.log_weight[place], unmerged)
         left_out = torch.where(flat.unsqueeze(-1), found[place], seen.left_out)
         return each_part(Blend((seen.mixture, merged), log_weight), seen.unfold), seen.unfold(left_out)
-
-    def _one_of_two(self, seen: Seen, frames: Frame, maps: ColumnMaps, heard: Tensor) -> Blend:
-        """Both views of one sample, the one without a weight as the core gives it."""
-        views: list[Density] = []
-        for view in range(2):
-            own = seen.some(torch.tensor([view]))._replace(batch=torch.Size())
-            raw = own.mixture.map(own.unfold)
-            found = self.network.believe(own)[0] if heard[view] else raw
-            views.append(push(found, [frames.map(itemgetter(view))]))
-        return Blend((views[0], push(views[1], [maps])), heard.to(seen.left_out).log(), self._unseen)
 
     @untracked
     @team()
@@ -139,32 +147,49 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         if not too_many(stream.rows, deciding):
             return self._fit(stream.load().to(self.dtype), None)
         rows = stream.evenly("whiten", deciding).to(self.dtype)
-        return self._few_decide(self.network.fit_stream(stream), rows, None)
+        return self._few_decide(self.network.fit_stream(stream), rows)
 
-    def _few_decide(self, plain: Density, rows: Tensor, weights: Tensor | None) -> Density:
-        maps = fit_margins(self.network, rows, weights)
+    def _few_decide(self, plain: Density, rows: Tensor) -> Density:
+        maps = fit_margins(self.network, rows, None)
         at = At(rows, maps.normalize(rows), _all(rows))
-        inner = self.network._fit(at.inside, weights)
-        normal = inner.left_out(at.inside, weights) + maps.log_det_left_out(at, weights)
-        left_out = torch.stack([plain.left_out(rows, weights), normal], -2)
-        return self._weighed((plain, push(inner, [maps])), left_out, rows, weights)
+        inner = self.network._fit(at.inside, None)
+        normal = inner.left_out(at.inside) + maps.log_det_left_out(at, None)
+        views, left_out = [plain, push(inner, [maps])], [plain.left_out(rows), normal]
+        if rows.shape[-1] > 1:
+            views.append(self.without_axes()._fit(rows, None))
+            left_out.append(views[-1].left_out(rows))
+        return self._weighed(views, torch.stack(left_out, -2), rows, None)
 
     def _weighed(
         self,
-        views: tuple[Density, Density],
+        views: Sequence[Density],
         left_out: Tensor,
         rows: Tensor,
         weights: Tensor | None,
         heard: Tensor | None = None,
     ) -> Blend:
-        """Both views with their chances to be the better one, by left-out log densities (..., 2, n).
+        """The views with their chances to be the best one, by left-out log densities (..., K, n).
 
         The view that follows the sample more closely also has more optimism that leaving out does not see.
         """
+        if heard is not None and bool((heard.sum(-1) == 1).all()):
+            return Blend(tuple(views), heard.to(left_out).log(), self._unseen)
         inside = torch.stack([view._estimate(rows).log_density for view in views], -2)
-        chance = chances(left_out - self._unseen * (inside - left_out), weights)
+        chance = self._chances(left_out - self._unseen * (inside - left_out), weights)
         heard = chance.detach() > SILENT if heard is None else heard
-        return Blend(views, log_weights(chance, heard), self._unseen)
+        return Blend(tuple(views), log_weights(chance, heard), self._unseen)
+
+
+def _look(network: UnifiedNetwork, contexts: Tensor, weights: Tensor | None) -> tuple[Seen, Frame]:
+    """What a network makes of several contexts (..., K, n, d) of the same rows, and their frames."""
+    share = None if weights is None else weights.unsqueeze(-2).expand(contexts.shape[:-1])
+    return network.look(contexts, share)
+
+
+def _at_margins(stretch: Tensor, views: int) -> Tensor:
+    """What only the view with normal margins has (..., n), beside zeros of the others: (..., K, n)."""
+    none = torch.zeros_like(stretch)
+    return torch.stack([none, stretch, none][:views], -2)
 
 
 def _one_of(found: Blend, frames: Frame, axis: int, view: int) -> Density:
