@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.layout import Layout, MixedMethod
-from discoformer.core.blend import Blend
+from discoformer.core.blend import Blend, less_unseen
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.moving import untracked
@@ -175,7 +175,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         if heard is not None and bool((heard.sum(-1) == 1).all()):
             return Blend(tuple(views), heard.to(left_out).log(), self._unseen)
         inside = torch.stack([view._estimate(rows).log_density for view in views], -2)
-        chance = self._chances(left_out - self._unseen * (inside - left_out), weights)
+        chance = self._chances(less_unseen(left_out, inside, self._unseen), weights)
         heard = chance.detach() > SILENT if heard is None else heard
         return Blend(tuple(views), log_weights(chance, heard), self._unseen)
 
