@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.layout import Layout, MixedMethod
+from discoformer.columns.support import rows_suffice
 from discoformer.core.blend import Blend, less_unseen
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
@@ -87,7 +88,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         maps = fit_margins(self.network, context, weights)
         both = torch.stack([context, maps.normalize(context)], -3)  # (..., 2, n, d)
         sights = [_look(self.network, both, weights)]
-        if context.shape[-1] > 1:  # one column has no axes
+        if _has_third(context):
             sights.append(_look(self.without_axes(), context.unsqueeze(-3), weights))
         stretch = maps.log_det_left_out(At(context, both[..., 1, :, :], _all(context)), weights)
         slope = torch.cat([frames.log_det for _, frames in sights], -1).unsqueeze(-1)  # (..., K, 1)
@@ -155,7 +156,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         inner = self.network._fit(at.inside, None)
         normal = inner.left_out(at.inside) + maps.log_det_left_out(at, None)
         views, left_out = [plain, push(inner, [maps])], [plain.left_out(rows), normal]
-        if rows.shape[-1] > 1:
+        if _has_third(rows):
             views.append(self.without_axes()._fit(rows, None))
             left_out.append(views[-1].left_out(rows))
         return self._weighed(views, torch.stack(left_out, -2), rows, None)
@@ -178,6 +179,12 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         chance = self._chances(less_unseen(left_out, inside, self._unseen), weights)
         heard = chance.detach() > SILENT if heard is None else heard
         return Blend(tuple(views), log_weights(chance, heard), self._unseen)
+
+
+def _has_third(context: Tensor) -> bool:
+    """Whether there is a view without axes: one column has none, and few rows have no covariance to go by."""
+    rows, dim = context.shape[-2:]
+    return dim > 1 and rows_suffice(rows, dim)
 
 
 def _look(network: UnifiedNetwork, contexts: Tensor, weights: Tensor | None) -> tuple[Seen, Frame]:
