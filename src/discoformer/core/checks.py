@@ -137,7 +137,7 @@ drop or fill such rows first
     return tensor
 
 
-def check_context(context: Any, *, min_rows: int = 2) -> Tensor:
+def check_context(context: Any, *, min_rows: int = 2, name: str = "context") -> Tensor:
     """`check_points` for a sample: enough rows, and values whose squares are finite.
 
     >>> check_context([[1e200], [0.0]])
@@ -145,10 +145,10 @@ def check_context(context: Any, *, min_rows: int = 2) -> Tensor:
         ...
     discoformer.DataError: context has values beyond 3e+149, whose squares overflow: change the unit
     """
-    points = check_points(context, "context", min_rows=min_rows)
+    points = check_points(context, name, min_rows=min_rows)
     limit = largest(points.dtype)
     if float(points.detach().abs().max()) > limit:
-        raise DataError(f"context has values beyond {limit:.0e}, whose squares overflow: change the unit")
+        raise DataError(f"{name} has values beyond {limit:.0e}, whose squares overflow: change the unit")
     return points
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -29,7 +29,17 @@ from torch import Tensor
 from discoformer.core.checks import DataError, check_context, check_points, check_weights
 from discoformer.core.tracing import holds
 
-__all__ = ["Density", "Estimate", "Field", "Method", "PointDensity", "as_density", "as_point_density"]
+__all__ = [
+    "Density",
+    "Estimate",
+    "Field",
+    "Fitted",
+    "Method",
+    "PointDensity",
+    "as_density",
+    "as_field",
+    "as_point_density",
+]
 
 A = TypeVar("A", NDArray[np.float64], Tensor)
 
@@ -214,6 +224,21 @@ class Method(ABC):
     def for_few_rows(self) -> Method:
         """The method to use when a sample has few rows per column; by default this one."""
         return self
+
+
+@runtime_checkable
+class Fitted(Protocol):
+    """A fitted estimator, such as `DiScoFormer`: its field is all that is asked of it."""
+
+    field_: Field
+
+
+def as_field(source: Field | Fitted) -> Field:
+    """The field of a fitted estimator, or the field itself; `DataError` for anything else."""
+    field = source.field_ if isinstance(source, Fitted) else source
+    if not isinstance(field, Field):
+        raise DataError(f"a {type(source).__name__} is no density: fit a DiScoFormer first")
+    return field
 
 
 def as_point_density(field: Field) -> PointDensity:
