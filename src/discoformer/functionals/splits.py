@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
@@ -34,11 +35,13 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points, check_weights
-from discoformer.core.fields import Density, Field, Method, as_point_density
+from discoformer.core.fields import Density, Field, Fitted, Method, as_field, as_point_density
+from discoformer.methods import resolve
 
 __all__ = [
     "Functional",
     "ImpossibleWarning",
+    "Known",
     "Rows",
     "Source",
     "Split",
@@ -51,13 +54,17 @@ __all__ = [
     "score_and_divergence",
     "score_of",
     "shuffled",
+    "source_of",
     "squared_score_of",
 ]
 
 Split = Literal["none", "folds", "balanced", "loo"]
 """How a functional corrects for evaluating a fit at points that it has seen."""
 
-Source = Method | Field
+Known = Method | Field
+Source = str | Path | Known | Fitted
+"""What a functional asks: a method or its name, which is fitted, or a field or fitted estimator, as it is."""
+
 Ask = Callable[[Field, Tensor], Tensor]
 _ERRORS = 2.0  # an estimate this many standard errors below zero is called impossible
 _CHUNK = 1024  # points at a time where autograd keeps a graph for the divergence of the score
@@ -158,8 +165,19 @@ class _KnowsDivergence(Protocol):
     def score_divergence(self, queries: Tensor) -> Tensor: ...
 
 
+def source_of(source: Source) -> Known:
+    """The method behind a name or path, the field of a fitted estimator; methods and fields themselves.
+
+    >>> source_of("kde-loo").bandwidth
+    'loo'
+    """
+    if isinstance(source, Method):
+        return source
+    return resolve(source).method if isinstance(source, str | Path) else as_field(source)
+
+
 def at_own_sample(
-    rows: Rows, source: Source, ask: Ask, split: Split | None, folds: int, usual: Split = "balanced"
+    rows: Rows, source: Known, ask: Ask, split: Split | None, folds: int, usual: Split = "balanced"
 ) -> Tensor:
     """What ``source`` answers at its own sample, (passes, ..., n) or (passes, ..., n, d).
 
@@ -253,7 +271,7 @@ def shuffled(points: Tensor) -> Tensor:
     return order.to(points.device)
 
 
-def field_of(source: Source, rows: Rows) -> Field:
+def field_of(source: Known, rows: Rows) -> Field:
     return source if isinstance(source, Field) else rows.fit(source)
 
 
@@ -261,7 +279,7 @@ def either(kind: Any) -> str:
     return " or ".join(map(repr, get_args(kind)))
 
 
-def needs_method(source: Source) -> Method:
+def needs_method(source: Known) -> Method:
     if not isinstance(source, Method):
         raise DataError("one field cannot stand for several densities: give a field for each, or a method")
     return source
