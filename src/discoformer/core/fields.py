@@ -17,6 +17,7 @@ NumPy arrays go in, NumPy arrays come out; tensors stay tensors, on their device
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
@@ -212,7 +213,22 @@ class Method(ABC):
         points = check_context(context)
         if points is context:  # what the caller does to it later changes nothing
             points = points.clone()
-        return self._fit(points, check_weights(weights, points))
+        share = check_weights(weights, points)
+        try:
+            return self._fit(points, share)
+        except DataError as error:
+            raise (error if points.ndim == 2 else self._of_sample(points, share, error)) from None
+
+    def _of_sample(self, points: Tensor, weights: Tensor | None, error: DataError) -> DataError:
+        """The error of a batch (..., n, d) with the number of the first sample that has one by itself."""
+        for index in np.ndindex(points.shape[:-2]):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self._fit(points[index], None if weights is None else weights[index])
+            except DataError as own:
+                return DataError(f"sample {', '.join(map(str, index))}: {own}")
+        return error
 
     def pads(self, rows: int, size: int, dim: int) -> bool:
         """Whether a sample may be filled up to ``size`` rows by copies without weight: no answer changes.
