@@ -33,6 +33,7 @@ from discoformer.functionals.splits import (
     Source,
     Split,
     at_own_sample,
+    check_pair,
     field_of,
     log_density_of,
     needs_method,
@@ -246,10 +247,9 @@ def _worth(rows: Rows) -> Tensor | float:
 def _pair(
     first: Any, second: Any, weights: Weights, source: Source, other: Other
 ) -> tuple[Rows, Rows, Known, Known]:
-    if not isinstance(weights, tuple | list) or len(weights) != 2:
-        raise DataError("weights of two samples: give a pair, None where all rows count the same")
-    x = Rows.check(first, weights[0], "first sample")
-    y = Rows.check(check_points(second, "second sample", min_rows=2).to(x.points), weights[1])
+    of_first, of_second = check_pair(weights)
+    x = Rows.check(first, of_first, "first sample")
+    y = Rows.check(check_points(second, "second sample", min_rows=2).to(x.points), of_second, "second sample")
     if x.points.shape[-1] != y.points.shape[-1]:
         raise DataError(
             f"the samples have {x.points.shape[-1]} and {y.points.shape[-1]} column(s): "

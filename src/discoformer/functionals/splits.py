@@ -46,6 +46,7 @@ __all__ = [
     "Source",
     "Split",
     "at_own_sample",
+    "check_pair",
     "either",
     "field_of",
     "log_density_of",
@@ -128,9 +129,13 @@ class Rows(NamedTuple):
 
     @classmethod
     def check(cls, sample: Any, weights: Any = None, name: str = "sample") -> Rows:
-        """Rows from what a user gives, checked."""
+        """Rows from what a user gives, checked; of one sample without those of weight zero."""
         points = check_points(sample, name, min_rows=2)
-        return cls(points, check_weights(weights, points))
+        share = check_weights(weights, points)
+        if share is None or points.ndim > 2 or bool((share > 0).all()):
+            return cls(points, share)
+        there = share > 0
+        return cls(check_points(points[there], f"{name} with weight", min_rows=2), share[there])
 
     def fit(self, method: Method) -> Field:
         """The method, fitted to the rows with their weights."""
@@ -263,6 +268,13 @@ def score_and_divergence(field: Field, points: Tensor) -> tuple[Tensor, Tensor]:
         scores.append(score if tracked else score.detach())
         divergences.append(divergence if tracked else divergence.detach())
     return torch.cat(scores, -2), torch.cat(divergences, -1)
+
+
+def check_pair(weights: Any) -> tuple[Any, Any]:
+    """The weights of two samples."""
+    if not isinstance(weights, tuple | list) or len(weights) != 2:
+        raise DataError("weights of two samples: give a pair, None where all rows count the same")
+    return weights[0], weights[1]
 
 
 def shuffled(points: Tensor) -> Tensor:
