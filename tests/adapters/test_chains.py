@@ -132,3 +132,32 @@ def test_several_files_are_joined_in_their_order_and_no_other_run_is_taken(tmp_p
     assert both.values.ravel().tolist() == [1.0, 3.0] and both.names == ["mass"]
     with pytest.raises(DataError, match="several files are for csv and txt"):
         read_chains([tmp_path / "a.nc", tmp_path / "b.nc"])
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.csv", b"lp__,mu\n-1,2\n-1\n", "draw 2 has 1 of 2 values, was it cut off"),
+        ("a.csv", b"\xff\xfe\x00lp__,mu\n", "cannot be read as text"),
+        ("a.txt", b"\xff\xfe\x00", "cannot be read as text"),
+        ("a.txt", b"# nothing\n", "holds no draws"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_chains(tmp_path / name)
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no chains at"):
+        read_chains(tmp_path / "nowhere" / "planck")
+    with pytest.raises(DataError, match="no such file"):
+        read_chains([tmp_path / "a_1.txt", tmp_path / "a_2.txt"])
+    with pytest.raises(DataError, match="give one path at least"):
+        read_chains([tmp_path / "a.csv", 3])
+
+
+def test_a_single_parameter_is_named_as_it_is() -> None:
+    chains = Chains(np.array([[1.0, 2.0]]), ["mu", "m"])
+    assert chains.select("mu").values.tolist() == [[1.0]]

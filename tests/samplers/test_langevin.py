@@ -58,6 +58,10 @@ def test_what_cannot_be_done_is_refused() -> None:
         langevin(LAW, normal(10, 2), steps=0)
     with pytest.raises(DataError, match="end with 1"):
         annealed(LAW, normal(10, 2), temperatures=(4.0, 2.0))
+    with pytest.raises(DataError, match="end with 1"):
+        annealed(LAW, normal(10, 2), temperatures=2.0)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="steps are whole"):
+        langevin(LAW, normal(10, 2), steps=2.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("adjusted", [True, False])

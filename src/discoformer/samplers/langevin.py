@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -105,9 +106,10 @@ def annealed(
     points = check_start(start)
     _check(steps, step_size)
     source = source_of(score, points.shape[-1])
-    if not temperatures or min(temperatures) <= 0 or temperatures[-1] != 1:
-        raise DataError(f"temperatures {list(temperatures)}: give positive numbers that end with 1")
-    for temperature in temperatures:
+    levels = [float(temperature) for temperature in np.atleast_1d(temperatures)]
+    if not levels or min(levels) <= 0 or levels[-1] != 1:
+        raise DataError(f"temperatures {levels}: give positive numbers that end with 1")
+    for temperature in levels:
         tempered = _tempered(source, temperature)
         points = langevin(tempered, points, steps=steps, step_size=step_size, generator=generator)
     return points
@@ -212,5 +214,5 @@ def _root_covariance(points: Tensor) -> Tensor:
 
 
 def _check(steps: int, step_size: float | None) -> None:
-    if steps < 1 or (step_size is not None and not step_size > 0):
-        raise DataError(f"steps={steps}, step_size={step_size}: give positive numbers")
+    if not isinstance(steps, int) or steps < 1 or (step_size is not None and not step_size > 0):
+        raise DataError(f"steps={steps}, step_size={step_size}: give positive numbers, steps are whole")

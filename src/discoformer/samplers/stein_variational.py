@@ -50,8 +50,10 @@ def svgd(
     True
     """
     points = check_start(start)
-    if steps < 1 or not step_size > 0 or not 0 <= decay < 1:
-        raise DataError(f"steps={steps}, step_size={step_size}, decay={decay}: give positive numbers")
+    if not isinstance(steps, int) or steps < 1 or not step_size > 0 or not 0 <= decay < 1:
+        raise DataError(
+            f"steps={steps}, step_size={step_size}, decay={decay}: give positive numbers, steps are whole"
+        )
     ask, count = score_function(source_of(score, points.shape[-1])), points.shape[-2]
     unit = points.std(-2, keepdim=True)
     squares = torch.zeros_like(points)
