@@ -143,7 +143,8 @@ def _read_stan(path: Path) -> Chains:
     short = next((k for k, row in enumerate(rows) if len(row) != len(header)), None)
     if short is not None:
         raise DataError(
-            f"{path}: draw {short} has {len(rows[short])} of {len(header)} values, was it cut off?"
+            f"{path} is not a file of CmdStan, or cut off: draw {short} has {len(rows[short])} values, "
+            f"the header {len(header)}"
         )
     try:
         table = np.array(rows[1:], dtype=np.float64)

@@ -34,7 +34,7 @@ __all__ = [
     "Density",
     "Estimate",
     "Field",
-    "Fitted",
+    "HasField",
     "Method",
     "PointDensity",
     "as_density",
@@ -243,15 +243,15 @@ class Method(ABC):
 
 
 @runtime_checkable
-class Fitted(Protocol):
+class HasField(Protocol):
     """A fitted estimator, such as `DiScoFormer`: its field is all that is asked of it."""
 
     field_: Field
 
 
-def as_field(source: Field | Fitted) -> Field:
+def as_field(source: Field | HasField) -> Field:
     """The field of a fitted estimator, or the field itself; `DataError` for anything else."""
-    field = source.field_ if isinstance(source, Fitted) else source
+    field = source.field_ if isinstance(source, HasField) else source
     if not isinstance(field, Field):
         raise DataError(f"a {type(source).__name__} is no density: fit a DiScoFormer first")
     return field

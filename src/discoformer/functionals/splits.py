@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points, check_weights
-from discoformer.core.fields import Density, Field, Fitted, Method, as_field, as_point_density
+from discoformer.core.fields import Density, Field, HasField, Method, as_field, as_point_density
 from discoformer.methods import resolve
 
 __all__ = [
@@ -63,7 +63,7 @@ Split = Literal["none", "folds", "balanced", "loo"]
 """How a functional corrects for evaluating a fit at points that it has seen."""
 
 Known = Method | Field
-Source = str | Path | Known | Fitted
+Source = str | Path | Known | HasField
 """What a functional asks: a method or its name, which is fitted, or a field or fitted estimator, as it is."""
 
 Ask = Callable[[Field, Tensor], Tensor]

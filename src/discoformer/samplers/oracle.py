@@ -9,18 +9,18 @@ from torch import Tensor
 
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_context, column_names
-from discoformer.core.fields import Field, Fitted, PointDensity
+from discoformer.core.fields import Field, HasField, PointDensity
 from discoformer.core.frames import constant_columns
 
 __all__ = ["Score", "Source", "check_start", "score_function", "source_of"]
 
 Score = Callable[[Tensor], Tensor]
-Source = Field | Fitted | Score
+Source = Field | HasField | Score
 
 
 def source_of(score: Source, dim: int) -> Field | Score:
     """The field of points with ``dim`` columns, also that of a fitted estimator, or the function itself."""
-    found = score.field_ if isinstance(score, Fitted) else score
+    found = score.field_ if isinstance(score, HasField) else score
     if isinstance(found, Field):
         if found.dim != dim:
             raise DataError(f"the points have {dim} column(s), but the density has {found.dim}")
