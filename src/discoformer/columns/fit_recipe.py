@@ -20,7 +20,7 @@ from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.left_out import restrict, share_bounds
 from discoformer.columns.mixed_recipe import fit_table
 from discoformer.columns.support import divide, divide_survey, rows_suffice
-from discoformer.core.checks import DataError, check_context, check_weights, to_tensor
+from discoformer.core.checks import ColumnError, DataError, check_context, check_weights, to_tensor
 from discoformer.core.fields import Field, Method
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import Transform
@@ -86,7 +86,8 @@ class FitRecipe(Method):
         if weights is not None and context.ndim == 2:  # rows of weight zero do not count
             there = weights > 0
             context, weights = context[there], weights[there]
-        bounds, names = self.bounds, self.names
+        bounds = self.bounds
+        names: Sequence[Any] | None = self.names
         transforms: list[Transform] = []
         points, restriction = context, None
         if self.drop:
@@ -95,7 +96,7 @@ class FitRecipe(Method):
                 if bounds is not None:
                     bounds, left_out, restriction = share_bounds(context.detach(), left_out, bounds, names)
                 points, transforms = left_out.normalize(points), [left_out]
-                names = [f"column {j}" if names is None else names[j] for j in kept]  # as in the table
+                names = [j if names is None else names[j] for j in kept]  # as in the table
         points = points.to(torch.float64)
         weights = None if weights is None else weights.to(torch.float64)
         if bounds is not None and set(bounds) != {FREE}:
@@ -107,7 +108,11 @@ class FitRecipe(Method):
                 if left_out is not None:
                     points = left_out.normalize(points)
                     transforms.append(left_out)
-        field = self._for_size(*points.shape[-2:])._fit(points, weights)
+                    names = [j if names is None else names[j] for j in left_out.kept]
+        try:
+            field = self._for_size(*points.shape[-2:])._fit(points, weights)
+        except ColumnError as error:  # the method counts what is left
+            raise (error if names is None else error.named(names)) from None
         if restriction is not None:
             return restrict(push(field, transforms[1:]), restriction, transforms[:1])
         return push(field, transforms)

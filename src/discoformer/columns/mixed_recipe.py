@@ -17,7 +17,7 @@ from discoformer.columns.lattice import dequantize
 from discoformer.columns.layout import Layout, MixedMethod
 from discoformer.columns.split import SplitColumns, fit_split
 from discoformer.columns.support import divide
-from discoformer.core.checks import DataError
+from discoformer.core.checks import ColumnError, DataError, column_names
 from discoformer.core.fields import Field, Method
 from discoformer.core.pushforward import push
 from discoformer.core.transforms import (
@@ -42,7 +42,7 @@ def fit_table(
     drop: bool,
 ) -> Field:
     """Fit a method to rows (n, d), NaN where there is a gap, by the kinds of the columns."""
-    points, weights = _without_empty_rows(points, weights)
+    points, weights = _without_empty_rows(points, weights, names)
     split = fit_split(points, kinds, names)
     inside = split.normalize(dequantize(points, weights, kinds))
     transforms: list[Transform] = [split]
@@ -59,16 +59,22 @@ def fit_table(
         transforms.append(maps)
     levels = tuple(split.columns[j].levels for j in split.categories)
     layout = Layout(tuple(kinds[j].period for j in numbers), levels)
-    if layout.plain and not bool(inside.isnan().any()):
-        return push(method._fit(inside, weights), transforms)
-    if not isinstance(method, MixedMethod):
-        raise DataError(
-            "categories, gaps and circular columns need a mixture network such as 'default', with axes"
-        )
-    return push(method.fit_mixed(inside, weights, layout), transforms)
+    try:
+        if layout.plain and not bool(inside.isnan().any()):
+            return push(method._fit(inside, weights), transforms)
+        if isinstance(method, MixedMethod):
+            return push(method.fit_mixed(inside, weights, layout), transforms)
+    except ColumnError as error:  # the method counts numbers first, and what is left
+        order = [*numbers, *split.categories]
+        raise error.named([j if names is None else names[j] for j in order]) from None
+    raise DataError(
+        "categories, gaps and circular columns need a mixture network such as 'default', with axes"
+    )
 
 
-def _without_empty_rows(points: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _without_empty_rows(
+    points: Tensor, weights: Tensor | None, names: Sequence[str] | None
+) -> tuple[Tensor, Tensor | None]:
     """The rows that say anything at all; warns of the others."""
     empty = points.isnan().all(-1)
     gone = int(empty.sum())
@@ -80,7 +86,7 @@ def _without_empty_rows(points: Tensor, weights: Tensor | None) -> tuple[Tensor,
         weights = None if weights is None else weights[~empty] / weights[~empty].sum()
     lost = points.isnan().all(0).nonzero().flatten().tolist()
     if lost:
-        raise DataError(f"column {lost[0]} has no value at all: leave it out")
+        raise DataError(f"{column_names(lost, names)}: no value at all, leave it out")
     return points, weights
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.masked import MaskedTensor
 
 __all__ = [
+    "ColumnError",
     "DataError",
     "check_context",
     "check_points",
@@ -34,6 +35,23 @@ class DataError(ValueError):
     """
 
     __module__ = "discoformer"  # where users import it from
+
+
+class ColumnError(DataError):
+    """Columns cannot be used, and why: a caller that knows them by other names says them again.
+
+    >>> error = ColumnError([1], "constant")
+    >>> str(error), str(error.named(["age", "height"]))
+    ('column 1: constant', "'height': constant")
+    """
+
+    def __init__(self, columns: Sequence[int], why: str, names: Sequence[Any] | None = None) -> None:
+        super().__init__(f"{column_names(columns, names) or 'some columns'}: {why}")
+        self.columns, self.why = columns, why
+
+    def named(self, names: Sequence[Any]) -> ColumnError:
+        """The same with names of the columns."""
+        return ColumnError(self.columns, self.why, names)
 
 
 def column_names(columns: Sequence[int], names: Sequence[Any] | None = None) -> str:
@@ -129,15 +147,16 @@ drop or fill such rows first
     finite = torch.isfinite(tensor) | tensor.isnan() if gaps else torch.isfinite(tensor)
     if not bool(finite.all()):
         bad = (~finite).nonzero()
-        row, column = (int(i) for i in bad[0, -2:])
+        *sample, row, column = bad[0].tolist()
+        where = f"sample {', '.join(map(str, sample))}, " if sample else ""
         raise DataError(
-            f"{name} has a NaN or infinite value at row {row}, column {column} "
+            f"{name} has a NaN or infinite value at {where}row {row}, column {column} "
             f"({len(bad)} in all): drop or fill such rows first"
         )
     return tensor
 
 
-def check_context(context: Any, *, min_rows: int = 2) -> Tensor:
+def check_context(context: Any, *, min_rows: int = 2, name: str = "context") -> Tensor:
     """`check_points` for a sample: enough rows, and values whose squares are finite.
 
     >>> check_context([[1e200], [0.0]])
@@ -145,10 +164,10 @@ def check_context(context: Any, *, min_rows: int = 2) -> Tensor:
         ...
     discoformer.DataError: context has values beyond 3e+149, whose squares overflow: change the unit
     """
-    points = check_points(context, "context", min_rows=min_rows)
+    points = check_points(context, name, min_rows=min_rows)
     limit = largest(points.dtype)
     if float(points.detach().abs().max()) > limit:
-        raise DataError(f"context has values beyond {limit:.0e}, whose squares overflow: change the unit")
+        raise DataError(f"{name} has values beyond {limit:.0e}, whose squares overflow: change the unit")
     return points
 
 
