@@ -14,9 +14,8 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, plain
 from discoformer.core.fields import Estimate, PointDensity
-from discoformer.scale.opening import open_source
-from discoformer.scale.source import Source, is_dask
-from discoformer.scale.survey import look
+from discoformer.scale.source import Source, is_dask, open_source
+from discoformer.scale.stream import look
 
 __all__ = ["answers", "estimate_remote", "estimate_source", "lazy_estimate"]
 

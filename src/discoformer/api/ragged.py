@@ -34,7 +34,7 @@ def is_ragged(samples: Any) -> bool:
 
 
 def estimate_ragged(samples: Sequence[Any], queries: Any, model: Any, weights: Any) -> list[Estimate[Any]]:
-    """Log density and score of every sample at its own queries; see `discoformer.api.estimate`."""
+    """Log density and score of every sample at its own queries; see `discoformer.api.fitting`."""
     contexts = [check_points(x, f"sample {k}", min_rows=2) for k, x in enumerate(samples)]
     places = contexts if queries is None else [check_points(y, "queries") for y in queries]
     shares = [None] * len(contexts) if weights is None else list(weights)

@@ -19,11 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.columns.layout import Layout, MixedMethod
-from discoformer.columns.scaling import fit_scaling
+from discoformer.columns.bounds import fit_scaling
+from discoformer.columns.kinds import Layout, MixedMethod
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Estimate, Field, PointDensity
-from discoformer.core.pushforward import push
 from discoformer.priors import LocationScaleMixture
 
 __all__ = ["MixturePerCombination"]

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.extras import require
 from discoformer.core.fields import Estimate, Method, PointDensity
 from discoformer.core.frames import Standardize
-from discoformer.core.pushforward import push
 
 __all__ = ["FlowDensity", "SplineFlow"]
 

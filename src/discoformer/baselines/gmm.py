@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Method, PointDensity
 from discoformer.core.frames import Standardize
-from discoformer.core.pushforward import push
 from discoformer.priors import LocationScaleMixture
 
 __all__ = ["BayesianMixture", "GaussianMixtureBIC"]

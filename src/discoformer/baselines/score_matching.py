@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Field, Method
 from discoformer.core.frames import FRAMES
-from discoformer.core.pushforward import push
 
 __all__ = ["ScoreMatching", "ScoreNetwork", "implicit_loss", "perceptron", "sliced_loss"]
 

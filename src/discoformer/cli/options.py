@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discoformer.api.tables import fit_table
+from discoformer.api.fitting import fit_table
 from discoformer.columns.schema import KINDS
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.transforms import SupportWarning

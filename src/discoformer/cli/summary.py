@@ -11,7 +11,7 @@ from typing import Any
 from discoformer.cli.options import add_fit, add_input, bound_pairs, fit_table, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.schema_column import ColumnSchema
-from discoformer.columns.single_cells import cell_of, number_of
+from discoformer.columns.schema_convert import cell_of, number_of
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import as_density
 from discoformer.data.table import Table

@@ -15,8 +15,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from discoformer.core.checks import traced
 from discoformer.core.fields import Field
-from discoformer.core.tracing import traced
 from discoformer.core.transforms import ColumnMap, Transform
 
 __all__ = ["is_tracked", "moved", "untracked"]

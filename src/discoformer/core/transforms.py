@@ -1,7 +1,7 @@
 """Invertible maps that compose: from the coordinates of the data to those a density was estimated in.
 
 With u = T(x) a density g inside is f(x) = g(T(x)) |det T'(x)| outside, and its score is
-T'(x)' score_g(u) + grad log |det T'(x)|.  `Pushforward` (core/pushforward.py) composes such maps and writes
+T'(x)' score_g(u) + grad log |det T'(x)|.  `Pushforward` (core/composed.py) composes such maps and writes
 every verb of a density once.  Three kinds are enough: an affine `Frame`, `ColumnMaps` of single columns,
 and `KeptColumns`.
 """
@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, column_names
+from discoformer.core.checks import DataError, column_names, holds
 from discoformer.core.fields import Density, Estimate
-from discoformer.core.tracing import holds
 
 __all__ = [
     "OFF_SUPPORT",

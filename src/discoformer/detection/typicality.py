@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from discoformer.core.blend import Blend
+from discoformer.core.composed import Blend, Pushforward, push
 from discoformer.core.fields import Density
-from discoformer.core.pushforward import Pushforward, push
 
 __all__ = ["NOISE", "Cloud", "Typicality", "through_noise"]
 

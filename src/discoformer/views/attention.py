@@ -14,8 +14,7 @@ from discoformer.core.checks import DataError, check_context
 from discoformer.core.extras import require
 from discoformer.core.fields import Method
 from discoformer.models.attention.network import AttentionNetwork
-from discoformer.views.panels import Panels, figure_of
-from discoformer.views.pictures import check_picture, save_picture
+from discoformer.views.panels import Panels, check_picture, figure_of, save_picture
 from discoformer.views.style import ACCENT, STYLE
 
 if TYPE_CHECKING:

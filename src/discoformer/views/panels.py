@@ -1,19 +1,24 @@
-"""Where pictures are drawn: on a figure of their own, or on axes that the caller has made."""
+"""Where pictures are drawn: on a figure of their own, or on axes of the caller; and picture files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError
+from discoformer.core.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Panels", "figure_of"]
+__all__ = ["Panels", "check_picture", "figure_of", "save_picture"]
+
+_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 class Panels:
@@ -88,3 +93,25 @@ def figure_of(axes: Axes) -> Figure:
     figure = axes.get_figure(root=True)
     assert figure is not None
     return figure
+
+
+def check_picture(path: str | Path) -> str:
+    """Format of a picture that can be written to ``path``; call it before the work, not after.
+
+    >>> check_picture("density.png")
+    'png'
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise DataError(f"{path}: pictures end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}")
+    require("matplotlib", "plot", "drawing")
+    check_folder(path)
+    return suffix[1:]
+
+
+def save_picture(figure: Figure, path: str | Path) -> None:
+    """Write a figure; an existing picture is replaced whole or not at all."""
+    picture = check_picture(path)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=picture)

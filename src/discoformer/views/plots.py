@@ -15,14 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_points
+from discoformer.core.composed import on_support
 from discoformer.core.extras import require
 from discoformer.core.fields import Density, Field, PointDensity, as_density, as_point_density
-from discoformer.core.pushforward import on_support
-from discoformer.views.corner import draw_corner
-from discoformer.views.density import draw_density, draw_line
+from discoformer.views.density import draw_corner, draw_density, draw_line
 from discoformer.views.outliers import draw_outliers
-from discoformer.views.panels import Panels, figure_of
-from discoformer.views.pictures import check_picture, save_picture
+from discoformer.views.panels import Panels, check_picture, figure_of, save_picture
 from discoformer.views.style import STYLE
 
 if TYPE_CHECKING:

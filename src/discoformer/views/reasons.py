@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from discoformer.api.fitting import Fitted
 from discoformer.columns.kinds import ColumnKind
 from discoformer.core.checks import DataError
+from discoformer.core.composed import on_support
 from discoformer.core.fields import Density, Field
-from discoformer.core.pushforward import on_support
 from discoformer.views.page.unusual import surprises
 
 __all__ = ["CommonScale", "common_scale", "odd_columns", "without_rows"]

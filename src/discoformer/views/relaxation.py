@@ -11,8 +11,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
-from discoformer.views.panels import Panels, figure_of
-from discoformer.views.pictures import save_picture
+from discoformer.views.panels import Panels, figure_of, save_picture
 from discoformer.views.style import INK, STYLE, colour, thin
 
 if TYPE_CHECKING:

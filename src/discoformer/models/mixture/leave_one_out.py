@@ -28,7 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.models.mixture.axes import Axes
+from discoformer.core.frames import Axes
 from discoformer.models.mixture.lift import Natural, lift, natural_parameters
 from discoformer.models.mixture.slots import student_log_density
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.normal_scores import NormalScores
-from discoformer.core.pushforward import push
+from discoformer.core.composed import push
 from discoformer.core.transforms import ColumnMaps, Frame
 from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.student import StudentMixture

@@ -23,11 +23,10 @@ from torch import Tensor
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import find_quantile
-from discoformer.models.mixture.fill import fill
-from discoformer.models.mixture.gaps import look, patterns, together
+from discoformer.models.mixture.categories import Tally, log_share
+from discoformer.models.mixture.gaps import fill, look, patterns, together
 from discoformer.models.mixture.leave_one_out import Beside, Components, SlotsSeen, lose
 from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.mixture.tables import Tally, log_share
 
 __all__ = ["MixedMixture", "columns_of", "to_codes"]
 

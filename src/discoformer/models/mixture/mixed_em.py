@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from discoformer.models.mixture.categories import Tally, log_share, tally
 from discoformer.models.mixture.gaps import look
 from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.mixture.tables import Tally, log_share, tally
 
 __all__ = ["MixedRows", "Sums", "e_step", "first_guess", "settle"]
 

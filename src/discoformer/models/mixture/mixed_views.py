@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from discoformer.columns.bounds import Scaling, fit_scaling
 from discoformer.columns.content_noise import content_noise
-from discoformer.columns.layout import Layout
-from discoformer.columns.scaling import Scaling, fit_scaling
+from discoformer.columns.kinds import Layout
+from discoformer.core.composed import push
 from discoformer.core.fields import Density
-from discoformer.core.pushforward import push
 from discoformer.core.transforms import ColumnMap, ColumnMaps
-from discoformer.models.mixture.category_scores import category_scores
-from discoformer.models.mixture.fill import fill
+from discoformer.models.mixture.categories import category_scores
+from discoformer.models.mixture.gaps import fill
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.merge import Rule, merge
 from discoformer.models.mixture.mixed import MixedMixture, columns_of, to_codes

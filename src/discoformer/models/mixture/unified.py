@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
-from discoformer.models.mixture.axes import Axes
+from discoformer.core.frames import Axes
 from discoformer.models.mixture.landmarks import farthest_in_views, gather_rows, landmark_spacing
 from discoformer.models.mixture.layer import (
     FEATURES,

@@ -16,12 +16,11 @@ from operator import itemgetter
 import torch
 from torch import Tensor
 
-from discoformer.columns.layout import Layout, MixedMethod
-from discoformer.core.blend import Blend
+from discoformer.columns.kinds import Layout, MixedMethod
+from discoformer.core.composed import Blend, push
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.moving import untracked
-from discoformer.core.pushforward import push
 from discoformer.core.threads import team
 from discoformer.core.transforms import At, Frame
 from discoformer.models.mixture.landmarks import evenly_by_radius

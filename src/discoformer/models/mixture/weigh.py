@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from discoformer.core.blend import Blend
+from discoformer.core.composed import Blend
 from discoformer.core.fields import Density
 
 __all__ = ["SILENT", "blend", "chances", "leave_one_out_weights", "log_weights", "without_silent"]

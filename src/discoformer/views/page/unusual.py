@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from discoformer.columns.kinds import ColumnKind
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
+from discoformer.core.composed import on_support
 from discoformer.core.fields import Density, PointDensity, as_density
-from discoformer.core.pushforward import on_support
 from discoformer.views.page.folds import Folds
 
 __all__ = [
