@@ -1,7 +1,7 @@
 """A batch of 32 samples of 512 x 2 at once, and the same samples one by one, in the same run.
 
 Fit and read-out at the samples' own points, best of a few repeats, in both precisions: the default with its
-two views, and its network alone.  Bars, for the network alone in single precision: under 0.15 s, and ten
+all views, and its network alone.  Bars, for the network alone in single precision: under 0.15 s, and ten
 times faster than one by one.
 """
 
@@ -24,7 +24,7 @@ def main(run: Session, args: Namespace) -> None:
     batch = torch.randn(SHAPE, dtype=torch.float64, generator=torch.Generator().manual_seed(run.seed))
     rows = []
     for dtype in (torch.float64, torch.float32):
-        for name, load in (("two views", load_model), ("network alone", load_network)):
+        for name, load in (("all views", load_model), ("network alone", load_network)):
             model = load(run.model, dtype=dtype)
             together = seconds(lambda model=model: estimate(batch, model=model), run.datasets)
             alone = seconds(lambda model=model: [estimate(x, model=model) for x in batch], 2)

@@ -43,7 +43,7 @@ def adapt(network: Network, context: Any, weights: Any = None, *, steps: int, **
     """A copy of ``network`` after ``steps`` on the loss of its core: consistency or likelihood.
 
     Options are those of `adapt_consistency` or `adapt_likelihood`, such as ``lr``.
-    Of the default model, which has two views, adapt the network and look again:
+    Of the default model, which looks several times, adapt the network and look again:
     ``Views(adapt(model.network, sample, steps=8))``.
 
     Examples
@@ -237,7 +237,7 @@ def _last(walk: Iterator[Network], network: Network) -> Network:
 def _core(network: Network) -> Any:
     if not isinstance(network, Network):
         raise TypeError(
-            f"a {type(network).__name__} is not a network: of two views adapt the network, "
+            f"a {type(network).__name__} is not a network: of several views adapt the network, "
             "Views(adapt(model.network, context, steps=8))"
         )
     return network.core

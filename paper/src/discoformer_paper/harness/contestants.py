@@ -226,12 +226,14 @@ def model_label(name: str) -> str:
 
 
 def fingerprint(method: Method) -> str:
-    """Eight digits that change with the weights and with the code that uses them.
+    """Eight digits that change with the weights, the constants beside them, and the code that uses them.
 
-    They are made from the weights and from mean log densities of fixed samples, rounded so that the order
-    of summation does not matter.
+    They are made from the weights, the config of a mixture core, and mean log densities of fixed samples,
+    rounded so that the order of summation does not matter.
     """
     digest = hashlib.sha256()
+    if isinstance(method, Views):
+        digest.update(repr(method.network.core.config).encode())
     if isinstance(method, torch.nn.Module):
         for name, tensor in method.state_dict().items():
             digest.update(name.encode() + tensor.detach().cpu().float().numpy().tobytes())

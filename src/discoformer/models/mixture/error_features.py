@@ -56,7 +56,7 @@ class ErrorFeatures(NamedTuple):
 
 
 def has_error_features(field: Field) -> bool:
-    """Whether a field is a fit of the two views to columns of numbers, with or without bounds."""
+    """Whether a field is a fit of `Views` to columns of numbers, with or without bounds."""
     return bool(_views(field)[1])
 
 
