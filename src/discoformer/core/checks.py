@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "one_line",
     "plain",
     "printable",
+    "refuse_unknown",
     "show_cell",
     "to_tensor",
     "traced",
@@ -53,6 +54,22 @@ def column_names(columns: Sequence[int], names: Sequence[Any] | None = None) -> 
     shown = [("" if isinstance(label, str) else "column ") + show_cell(label) for label in labels]
     rest = len(columns) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def refuse_unknown(
+    asked: Iterable[Any], names: Sequence[Any], have: str = "there are", label: str = ""
+) -> None:
+    """Raise `DataError` at the first column asked for that is not among the names.
+
+    >>> refuse_unknown(["agee"], ["age", "height"])
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: no column 'agee', there are 'age', 'height'
+    """
+    for name in asked:
+        if name not in names:
+            every = column_names(range(len(names)), names)
+            raise DataError(f"{label}no column {show_cell(name)}, {have} {every}")
 
 
 def show_cell(value: object) -> str:

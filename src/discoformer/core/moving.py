@@ -90,14 +90,10 @@ def untracked(
             return fit(self, context, weights, *args, **options)
         with torch.inference_mode():
             field = fit(self, context, weights, *args, **options)
-        result: F = _each_tensor(field, _ordinary)
+        result: F = _each_tensor(field, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
         return result
 
     return call
-
-
-def _ordinary(tensor: Tensor) -> Tensor:
-    return tensor.clone() if tensor.is_inference() else tensor
 
 
 def _each_tensor(part: Any, change: Callable[[Tensor], Tensor]) -> Any:

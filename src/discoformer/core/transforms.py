@@ -77,12 +77,12 @@ class Transform(ABC):
         return self.denormalize(sample(n))
 
     @abstractmethod
-    def score_outside(self, at: At, score: Tensor) -> Tensor:
-        """What a score inside reads outside."""
-
-    @abstractmethod
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
-        """The same for log density and score."""
+        """What log density and score inside read outside."""
+
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
+        """The same for a score alone."""
+        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
 
     def log_det_left_out(self, at: At, weights: Tensor | None) -> Tensor:
         """log |det T'| (..., n) at rows of the sample, of the map that would be fitted without them."""
@@ -252,9 +252,6 @@ class ColumnMaps(Transform):
             [self.maps[j].inverse(u) if j in self.maps else u for j, u in enumerate(points.unbind(-1))], -1
         )
 
-    def score_outside(self, at: At, score: Tensor) -> Tensor:
-        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
-
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         log_slope, bend = self._slopes(at)
         outside = self._beyond(at.outside).any(-1)
@@ -362,9 +359,6 @@ class KeptColumns(Transform):
         if self.ends is not None:  # what is beyond is so by rounding alone
             others = torch.minimum(torch.maximum(others, self.ends[0].to(others)), self.ends[1].to(others))
         return torch.cat([points, others], -1)[..., order]
-
-    def score_outside(self, at: At, score: Tensor) -> Tensor:
-        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
 
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         log_density, score = inside

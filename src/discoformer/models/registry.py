@@ -154,7 +154,7 @@ def load_model(
 ) -> AttentionNetwork | Views:
     """Load a shipped model by name, or weights by path, ready for inference.
 
-    An attention network is a `Network`.  A mixture network comes as `Views`, with several views of every sample;
+    An attention network is a `Network`.  A mixture network comes as `Views`, with several views of a sample;
     its attribute ``network`` is the network alone.
 
     Parameters
@@ -299,14 +299,9 @@ def register(name: str, path: str | Path) -> None:
     folder.mkdir(exist_ok=True)
     with replacing(folder / _LIST) as listing, replacing(folder / file) as weights:
         weights.write_bytes(data)
-        listing.write_text(_listing(name, {"file": file, "sha256": digest}))
+        entries = {**_read_list(_weights_folder()), name: {"file": file, "sha256": digest}}
+        listing.write_text(json.dumps(dict(sorted(entries.items())), indent=2) + "\n")
     _registry.cache_clear()
-
-
-def _listing(name: str, entry: dict[str, Any]) -> str:
-    """The package's list with one more entry, as text."""
-    entries = {**_read_list(_weights_folder()), name: entry}
-    return json.dumps(dict(sorted(entries.items())), indent=2) + "\n"
 
 
 def _weights_folder() -> Path:

@@ -100,7 +100,8 @@ def integrate(
     kept = {max(0, math.ceil((t - time) / dt - 1e-9)) for t in frames}
     began = clock.perf_counter() - progress.seconds
     saved = clock.perf_counter()
-    for step in _track(range(progress.step, steps), label):
+    todo = range(progress.step, steps)
+    for step in todo if label is None else track(todo, label):
         now = time + step * dt
         if step in kept:
             recorder.add_frame(now, progress.points)
@@ -200,9 +201,3 @@ def _check(dt: float, steps: int, time: float, scheme: str, tolerance: float | N
         raise DataError(f"scheme {scheme!r} is unknown: use 'euler' or 'heun'")
     if tolerance is not None and (scheme != "heun" or not tolerance > 0):
         raise DataError("a tolerance must be positive, and needs scheme='heun' to measure its error")
-
-
-def _track(steps: range, label: str | None) -> Any:
-    if label is None:
-        return steps
-    return track(steps, label)

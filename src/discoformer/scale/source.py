@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError, column_names, one_line, plain, show_cell
+from discoformer.core.checks import DataError, column_names, one_line, plain, refuse_unknown, show_cell
 from discoformer.core.extras import require
 from discoformer.core.progress import follow
 from discoformer.core.threads import ordered_map
@@ -36,7 +36,6 @@ __all__ = [
     "is_dask",
     "is_remote",
     "open_source",
-    "refuse_unknown",
 ]
 
 T = TypeVar("T")
@@ -178,13 +177,9 @@ def is_dask(data: object) -> bool:
     return type(data).__module__.startswith("dask.array") and hasattr(data, "to_delayed")
 
 
-def refuse_unknown(columns: Sequence[str], names: Sequence[str]) -> None:
+def _check_names(columns: Sequence[str], names: Sequence[str]) -> None:
     """Raise `DataError` unless every one of ``columns`` is a name, and none is asked for twice."""
-    unknown = [name for name in columns if name not in names]
-    if unknown:
-        raise DataError(
-            f"no column {show_cell(unknown[0])}, there are {column_names(range(len(names)), names)}"
-        )
+    refuse_unknown(columns, names)
     if len(set(columns)) < len(columns):
         raise DataError(f"the same column is asked for twice: {column_names(range(len(columns)), columns)}")
 
@@ -255,7 +250,7 @@ class ParquetSource(Source):
         labels = (schema.pandas_metadata or {}).get("index_columns", [])
         data = [name for name in schema.names if name not in labels and not _INDEX.fullmatch(name)]
         self.names = tuple(data if columns is None else columns)
-        refuse_unknown(self.names, data)
+        _check_names(self.names, data)
         self.dim = len(self.names)
         if not self.rows or not self.dim:
             raise DataError(f"{path}: no rows or no columns")
@@ -329,7 +324,7 @@ def _open(data: Any, columns: Sequence[str] | None) -> Source:
     if columns is None:
         return source
     names = [f"x{j}" for j in range(source.dim)]
-    refuse_unknown(columns, names)
+    _check_names(columns, names)
     return Selected(source, [names.index(name) for name in columns])
 
 

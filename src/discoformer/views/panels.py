@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +13,13 @@ from numpy.typing import NDArray
 from discoformer.core.atomic_files import check_folder, replacing
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
+from discoformer.views.style import STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Panels", "check_picture", "figure_of", "save_picture"]
+__all__ = ["Panels", "check_picture", "drawing", "figure_of"]
 
 _SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -39,6 +42,14 @@ class Panels:
     def __init__(self, ax: Axes | None, *, shown: bool) -> None:
         self.ax = ax
         self.shown = shown
+        self._made: Figure | None = None
+
+    @property
+    def figure(self) -> Figure:
+        """The whole figure that the panels are on."""
+        figure = self._made if self.ax is None else figure_of(self.ax)
+        assert figure is not None, "no panel has been made"
+        return figure
 
     def one(self, size: tuple[float, float]) -> Axes:
         """A single panel; ``size`` is that of a new figure, in inches."""
@@ -57,8 +68,8 @@ class Panels:
     ) -> NDArray[np.object_]:
         """Panels (rows, columns); ``ratios`` are matplotlib's ``height_ratios`` and ``width_ratios``."""
         if self.ax is None:
-            figure = self._new_figure(size)
-            return figure.subplots(
+            self._made = self._new_figure(size)
+            return self._made.subplots(
                 rows, columns, sharex=sharex, sharey=sharey, squeeze=False, gridspec_kw=ratios
             )
         if rows == columns == 1:
@@ -110,8 +121,19 @@ def check_picture(path: str | Path) -> str:
     return suffix[1:]
 
 
-def save_picture(figure: Figure, path: str | Path) -> None:
-    """Write a figure; an existing picture is replaced whole or not at all."""
-    picture = check_picture(path)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format=picture)
+@contextmanager
+def drawing(ax: Axes | None, path: str | Path | None) -> Iterator[Panels]:
+    """Panels in the look of all pictures; at the end they are written to ``path``, if there is one.
+
+    An existing picture is replaced whole or not at all.
+    """
+    require("matplotlib", "plot", "drawing")
+    from matplotlib import rc_context
+
+    picture = None if path is None else check_picture(path)
+    panels = Panels(ax, shown=path is None)
+    with rc_context(STYLE):
+        yield panels
+        if path is not None:
+            with replacing(path) as temporary:
+                panels.figure.savefig(temporary, format=picture)
