@@ -13,8 +13,8 @@ from scipy.stats import gaussian_kde, kstest, multivariate_normal, norm
 from sklearn.neighbors import KernelDensity
 
 from discoformer.baselines import KDE, KDEField
-from discoformer.baselines.kernel_sums import MEMORY
 from discoformer.core.checks import DataError
+from discoformer.core.kernel_sums import MEMORY
 
 RTOL = 1e-10
 RULES = ["scott", "scott-full", "silverman", "loo", "loo-full"]

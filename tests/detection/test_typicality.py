@@ -1,12 +1,14 @@
 """Typicality: the least of two views through noise, each by its own spread."""
 
+import pytest
 import torch
 
 from discoformer.baselines.kde import KDE, KDEField, _kernel_frame
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.composed import Blend, push
 from discoformer.core.transforms import scaling_frame
-from discoformer.detection.typicality import NOISE, Cloud, Typicality, through_noise
+from discoformer.detection import typicality as module
+from discoformer.detection.typicality import NOISE, Cloud, Neighbours, Typicality, through_noise
 from discoformer.methods import resolve
 
 ROWS = torch.randn(100, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -74,6 +76,44 @@ def test_typicality_is_the_least_view_and_rows_do_not_vouch_for_themselves() -> 
     assert int(typicality.own.argmin()) == 100
     assert float(typicality(rows[100:])) <= float(typicality(rows[100:] - 1e-6)) + 1e-3
     near = through_noise(field, rows)
-    levels = torch.stack([near.log_density(ROWS), Cloud.of(rows).log_density(ROWS)], -1)
-    expected = ((levels - typicality.center) / typicality.spread).amin(-1)
-    torch.testing.assert_close(typicality(ROWS), expected)
+    for clean, other in ((False, Cloud.of(rows)), (True, Neighbours.of(rows))):
+        typicality = Typicality.of(field, rows, clean=clean)
+        levels = torch.stack([near.log_density(ROWS), other.log_density(ROWS)], -1)
+        expected = ((levels - typicality.center) / typicality.spread).amin(-1)
+        torch.testing.assert_close(typicality(ROWS), expected)
+
+
+def test_neighbours_are_a_kernel_estimate_with_the_noise_for_a_bandwidth() -> None:
+    """Up to a constant, at new rows and at the rows without themselves."""
+    spread = ROWS.std(0, correction=0)
+    estimate = KDEField(ROWS, None, _kernel_frame(torch.diag((NOISE * spread) ** 2)))
+    neighbours = Neighbours.of(ROWS)
+    for found, expected in (
+        (neighbours.log_density(ROWS + 0.3), estimate.log_density(ROWS + 0.3)),
+        (neighbours.left_out(ROWS), estimate.left_out(ROWS)),
+    ):
+        difference = found - expected
+        torch.testing.assert_close(difference, difference[:1].expand_as(difference))
+
+
+def test_of_very_many_rows_some_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = torch.randn(3000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    everyone = Neighbours.of(rows)
+    monkeypatch.setattr(module, "_MOST", 1000)
+    some = Neighbours.of(rows)
+    assert len(some.points) == 1000 and int((some.number >= 0).sum()) == 1000
+    usual = rows.square().sum(-1) < 4
+    difference = (some.left_out(rows) - everyone.left_out(rows))[usual]
+    assert float(difference.abs().mean()) < 0.1
+    shuffled = rows[torch.randperm(3000, generator=torch.Generator().manual_seed(6))]
+    again = Neighbours.of(shuffled)
+    torch.testing.assert_close(again.log_density(rows), some.log_density(rows))
+
+
+def test_labels_have_no_distance() -> None:
+    """A column of codes counts in the density, not in the views that measure distances."""
+    rows = torch.cat([ROWS, torch.arange(100.0).double().remainder(3).unsqueeze(-1)], -1)
+    torch.testing.assert_close(Cloud.of(rows, [0, 1, 2]).log_density(rows), Cloud.of(ROWS).log_density(ROWS))
+    torch.testing.assert_close(
+        Neighbours.of(rows, [0, 1, 2]).left_out(rows), Neighbours.of(ROWS).left_out(ROWS)
+    )

@@ -34,8 +34,9 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
     **Contamination.** A handful of errors that lie together look like a small cluster, and a mixture would
     keep a component for it.  So the oddest rows, in the share given by the contamination, are left out of a
     second fit, and all rows are judged again, until the same rows come out odd.  A tight cluster is singled
-    out by the view of the sample as one cloud, and detail finer than a third of the spread of a column does
-    not count (`discoformer.detection.typicality`).
+    out by the view of the sample as one cloud; in a clean sample (``contamination=0``), rows without
+    neighbours are odd instead.  Detail finer than a third of the spread of a column does not count
+    (`discoformer.detection.typicality`).
 
     Parameters
     ----------
@@ -133,7 +134,8 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
     def _judge(self, X: Any) -> Typicality:
         super().fit(X)
         with torch.no_grad():
-            return Typicality.of(as_density(self.field_), torch.as_tensor(self._sample))
+            density, rows = as_density(self.field_), torch.as_tensor(self._sample)
+            return Typicality.of(density, rows, self._scored, clean=self.contamination == 0)
 
     def _score_rows(self, values: Any) -> NDArray[np.float64]:
         rows = as_points(values, self.field_.dim).detach().to(torch.float64)

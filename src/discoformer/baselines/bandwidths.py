@@ -28,9 +28,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discoformer.baselines.kernel_sums import kernel_sums, log_weights
 from discoformer.core.checks import DataError
 from discoformer.core.frames import FrameKind, Standardize, Whiten
+from discoformer.core.kernel_sums import kernel_sums, log_weights
 from discoformer.core.transforms import Frame
 
 __all__ = ["RULES", "bandwidth_frame", "effective_size", "scaled_frame"]

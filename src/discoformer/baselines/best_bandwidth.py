@@ -11,9 +11,9 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame, scaled_frame
 from discoformer.baselines.kde import KDEField
-from discoformer.baselines.kernel_sums import MEMORY
 from discoformer.core.checks import DataError, check_points, check_weights
 from discoformer.core.fields import PointDensity
+from discoformer.core.kernel_sums import MEMORY
 
 __all__ = ["oracle_bandwidth"]
 

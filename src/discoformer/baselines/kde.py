@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame
-from discoformer.baselines.kernel_sums import MEMORY, kernel_sums, log_weights
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Density, Estimate, Method
+from discoformer.core.kernel_sums import MEMORY, kernel_sums, log_weights
 from discoformer.core.quantiles import find_quantile
 from discoformer.core.transforms import Frame
 

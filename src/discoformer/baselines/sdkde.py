@@ -22,10 +22,10 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import RULES, bandwidth_frame, effective_size
 from discoformer.baselines.kde import KDEField
-from discoformer.baselines.kernel_sums import MEMORY
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_point_density
 from discoformer.core.frames import Standardize
+from discoformer.core.kernel_sums import MEMORY
 from discoformer.core.transforms import Frame, scaling_frame
 
 __all__ = ["SDKDE", "AutogradScore", "sdkde_frame"]

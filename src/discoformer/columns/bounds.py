@@ -14,7 +14,7 @@ interval      u = log((x - low) / (high - x)); a uniform law becomes logistic
 Distances to the bounds are measured in the data's own units, so changing units changes nothing else.
 
 Outside the bounds the log density is -inf, and the score, which has no meaning there, is zero.  Values
-exactly on a bound (everyday data has exact zeros) would be mapped to infinity.  They stand for values too
+exactly on a bound (real data has exact zeros) would be mapped to infinity.  They stand for values too
 small to be told from it, and are read, in sample and queries alike, at half the distance of the sample
 point that is nearest to the bound.
 

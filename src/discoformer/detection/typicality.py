@@ -3,32 +3,43 @@
 A density in full has detail that says nothing about errors: directions in which columns nearly agree, heaps,
 values that repeat.  In such a direction a harmless row is thousands of nats odd, and between two heaps every
 row is.  So the sample is looked at through noise, a third of the spread of each column: what differs by
-less is the same.  It is seen twice: as the mixture that was fitted to it, and as one normal cloud.  The
-mixture sees rows between clusters, the cloud sees a tight little cluster of errors, which a mixture would
-explain by a component.  A row is as odd as it is in the view where it looks oddest:
+less is the same.  It is seen twice.  One view is the mixture that was fitted to it, which sees rows between
+clusters.  The other depends on whether there may be errors in the sample:
+
+- If so, the sample as one normal cloud: it sees a tight little cluster of errors, which the mixture would
+  explain by a component.
+- A sample that is said to be clean has no such cluster.  It is seen row by row, as a kernel estimate with the
+  noise for a bandwidth: rows without neighbours are odd.
+
+A row is as odd as it is in the view where it looks oddest:
 
     typicality(x) = min_k (log f_k(x) - mean_k) / std_k
 
 Mean and standard deviation are over the rows of the sample, each judged by the fit without it, so that both
 views count alike.
 
-The noise was chosen on tables that no result is reported on (docs/LOG.md): from a fifth to four fifths of the
-spread it makes little difference; without noise, and with margins made normal, rows are ranked worse.
+Noise and views were chosen on tables that no result is reported on (docs/LOG.md).  From a fifth to four
+fifths of the spread the noise makes little difference; without it, and with margins made normal, rows are
+ranked worse.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from discoformer.core.composed import Blend, Pushforward, push
 from discoformer.core.fields import Density
+from discoformer.core.kernel_sums import kernel_sums, log_weights
 
-__all__ = ["NOISE", "Cloud", "Typicality", "through_noise"]
+__all__ = ["NOISE", "Cloud", "Neighbours", "Typicality", "through_noise"]
 
 NOISE = 1 / 3  # standard deviation, in that of a column
+_MOST = 8192  # rows that stand for all: every one is compared with every row
 
 
 def through_noise(density: Density, rows: Tensor) -> Density:
@@ -53,38 +64,105 @@ def through_noise(density: Density, rows: Tensor) -> Density:
     return first.blurred(torch.diag(NOISE**2 * variance)) or density
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """A sample as one normal law, seen through noise, of the columns without gaps.
+class _Columns(NamedTuple):
+    """Standardized columns of numbers without gaps.
 
     Attributes
     ----------
     columns : (d,), marks those that count
-    center : (1, k)
-    precision : (k, k)
+    center, spread : (1, k)
     """
 
     columns: Tensor
     center: Tensor
+    spread: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor, numbers: Sequence[int] | None) -> _Columns:
+        """Of rows (n, d): those that vary, of the columns that hold numbers (all, unless told)."""
+        columns = rows.isfinite().all(0) & (rows.amax(0) > rows.amin(0))
+        if numbers is not None:
+            columns &= torch.isin(torch.arange(len(columns)), torch.tensor(list(numbers), dtype=torch.long))
+        points = rows[:, columns]
+        center = points.mean(0, keepdim=True)
+        return cls(columns, center, (points - center).square().mean(0, keepdim=True).sqrt())
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Rows (m, d) as (m, k); a gap counts as the usual value."""
+        return ((rows[:, self.columns].to(self.center) - self.center) / self.spread).nan_to_num(0.0)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A sample as one normal law, seen through noise.
+
+    Attributes
+    ----------
+    place : standardizes the columns that count
+    precision : (k, k)
+    """
+
+    place: _Columns
     precision: Tensor
 
     @classmethod
-    def of(cls, rows: Tensor) -> Cloud:
+    def of(cls, rows: Tensor, numbers: Sequence[int] | None = None) -> Cloud:
         """The cloud of rows (n, d)."""
-        columns = rows.isfinite().all(0) & (rows.amax(0) > rows.amin(0))
-        points = rows[:, columns]
-        center = points.mean(0, keepdim=True)
-        covariance = (points - center).mT @ (points - center) / len(points)
-        variance = covariance.diagonal()
-        scale = (variance.unsqueeze(0) * variance.unsqueeze(1)).sqrt()  # columns differ in units
-        correlation = covariance / scale
-        noise = NOISE**2 * torch.eye(len(correlation), dtype=rows.dtype, device=rows.device)
-        return cls(columns, center, torch.linalg.inv(correlation + noise) / scale)
+        place = _Columns.of(rows, numbers)
+        points = place(rows)
+        noise = NOISE**2 * torch.eye(points.shape[-1], dtype=points.dtype, device=points.device)
+        return cls(place, torch.linalg.inv(points.mT @ points / len(points) + noise))
 
     def log_density(self, rows: Tensor) -> Tensor:
-        """Log density (m,) at rows (m, d), but for a constant; a gap counts as the usual value."""
-        offset = (rows[:, self.columns].to(self.center) - self.center).nan_to_num(0.0)
-        return -0.5 * ((offset @ self.precision) * offset).sum(-1)
+        """Log density (m,) at rows (m, d), but for a constant."""
+        points = self.place(rows)
+        return -0.5 * ((points @ self.precision) * points).sum(-1)
+
+    def left_out(self, rows: Tensor) -> Tensor:
+        """Log density (n,) at the rows of the sample; one row hardly changes a cloud."""
+        return self.log_density(rows)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A sample row by row, seen through noise: a kernel estimate with the noise for a bandwidth.
+
+    Of very many rows some stand for all, evenly from the usual to the odd.
+
+    Attributes
+    ----------
+    place : standardizes the columns that count
+    points : (N, k), in units of the noise
+    number : (n,), which of these every row of the sample is; -1 if it is none
+    """
+
+    place: _Columns
+    points: Tensor
+    number: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor, numbers: Sequence[int] | None = None) -> Neighbours:
+        """Rows (n, d)."""
+        place, count = _Columns.of(rows, numbers), len(rows)
+        chosen = torch.arange(count)
+        if count > _MOST:
+            order = place(rows).square().sum(-1).argsort(stable=True)
+            chosen = order[torch.linspace(0, count - 1, _MOST).round().long()]
+        number = torch.full((count,), -1)
+        number[chosen] = torch.arange(len(chosen))
+        return cls(place, place(rows[chosen]) / NOISE, number)
+
+    def log_density(self, rows: Tensor) -> Tensor:
+        """Log density (m,) at rows (m, d), but for a constant."""
+        return self._sums(rows, None)
+
+    def left_out(self, rows: Tensor) -> Tensor:
+        """Log density (n,) at the rows of the sample, each without itself."""
+        return self._sums(rows, self.number)
+
+    def _sums(self, rows: Tensor, exclude: Tensor | None) -> Tensor:
+        points = self.points
+        return kernel_sums(self.place(rows) / NOISE, points, log_weights(points, None), exclude=exclude)[0]
 
 
 @dataclass(frozen=True)
@@ -94,8 +172,8 @@ class Typicality:
     Attributes
     ----------
     near : the density of the sample through noise
-    cloud : the sample as one
-    center, spread : (2,), usual log density near by and from afar
+    other : the sample row by row, or as one
+    center, spread : (2,), usual log density in both views
     own : (n,), typicality of the rows of the sample, each by the fit without it
 
     Examples
@@ -108,20 +186,25 @@ class Typicality:
     """
 
     near: Density
-    cloud: Cloud
+    other: Neighbours | Cloud
     center: Tensor
     spread: Tensor
     own: Tensor
 
     @classmethod
-    def of(cls, density: Density, rows: Tensor) -> Typicality:
-        """Of a density that was fitted to rows (n, d)."""
-        near, cloud = through_noise(density, rows), Cloud.of(rows)
-        levels = torch.stack([near.left_out(rows), cloud.log_density(rows)], -1)  # (n, 2)
+    def of(
+        cls, density: Density, rows: Tensor, numbers: Sequence[int] | None = None, *, clean: bool = False
+    ) -> Typicality:
+        """Of a density that was fitted to rows (n, d), of which some columns hold ``numbers`` (all of them).
+
+        In a ``clean`` sample there are no errors.
+        """
+        near, other = through_noise(density, rows), (Neighbours if clean else Cloud).of(rows, numbers)
+        levels = torch.stack([near.left_out(rows), other.left_out(rows)], -1)  # (n, 2)
         center, spread = levels.mean(0), levels.std(0).clamp_min(torch.finfo(levels.dtype).tiny)
-        return cls(near, cloud, center, spread, ((levels - center) / spread).amin(-1))
+        return cls(near, other, center, spread, ((levels - center) / spread).amin(-1))
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Typicality (m,) of new rows (m, d)."""
-        levels = torch.stack([self.near.log_density(rows), self.cloud.log_density(rows)], -1)
+        levels = torch.stack([self.near.log_density(rows), self.other.log_density(rows)], -1)
         return ((levels - self.center) / self.spread).amin(-1)

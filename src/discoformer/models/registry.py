@@ -154,7 +154,7 @@ def load_model(
 ) -> AttentionNetwork | Views:
     """Load a shipped model by name, or weights by path, ready for inference.
 
-    An attention network is a `Network`.  A mixture network comes as `Views`, with several views of a sample;
+    An attention network is a `Network`.  A mixture network comes as `Views`, which looks several times;
     its attribute ``network`` is the network alone.
 
     Parameters

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame
-from discoformer.baselines.kernel_sums import kernel_sums, log_weights
 from discoformer.core.checks import DataError
 from discoformer.core.composed import push
 from discoformer.core.fields import Field, Method, PointDensity
 from discoformer.core.frames import Whiten
+from discoformer.core.kernel_sums import kernel_sums, log_weights
 from discoformer.priors import gaussian
 
 __all__ = [

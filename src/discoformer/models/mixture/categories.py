@@ -51,16 +51,16 @@ class Tally:
         whole = self.count.sum(-1, keepdim=True) + self.pseudo[..., None, None]
         return ((self.count + prior.unsqueeze(-2)) / whole).log()
 
-    def change(self, codes: Tensor, held: Tensor, often: Tensor) -> Tensor:
+    def change(self, codes: Tensor, held: Tensor, multiplicity: Tensor) -> Tensor:
         """How log probabilities (M, n) change when slots lose what they hold (M, n) of rows.
 
-        ``codes`` (n,) are the levels of the rows, -1 where there is none, and ``often`` (n,) how often they
-        count in the table of all rows.
+        ``codes`` (n,) are the levels of the rows, -1 where there is none, and ``multiplicity`` (n,) is how
+        often they count in the table of all rows.
         """
         level = codes.clamp_min(0)
         levels = self.total.shape[-1]
-        fewer = (self.total[level] - often).clamp_min(0) + 1 / levels
-        prior = self.pseudo * fewer / ((self.total.sum() - often).clamp_min(0) + 1)
+        fewer = (self.total[level] - multiplicity).clamp_min(0) + 1 / levels
+        prior = self.pseudo * fewer / ((self.total.sum() - multiplicity).clamp_min(0) + 1)
         own = (self.count[:, level] - held).clamp_min(0) + prior
         whole = (self.count.sum(-1, keepdim=True) - held).clamp_min(0) + self.pseudo
         return torch.where(codes < 0, 0.0, (own / whole).log() - self.log_table[:, level])
@@ -108,17 +108,17 @@ def _pooled(total: Tensor) -> Tensor:
     return (total + 1 / total.shape[-1]) / (total.sum(-1, keepdim=True) + 1)
 
 
-def category_scores(codes: Tensor, levels: tuple[int, ...], often: Tensor, columns: int) -> Tensor:
-    """Up to q columns (n, q) of unit variance from complete codes (n, c), which count ``often`` (n,) times.
+def category_scores(codes: Tensor, levels: tuple[int, ...], multiplicity: Tensor, columns: int) -> Tensor:
+    """Up to q columns (n, q) of unit variance from complete codes (n, c); rows have a ``multiplicity`` (n,).
 
     >>> codes = torch.tensor([[0, 1], [0, 1], [1, 0]])
     >>> category_scores(codes, (2, 2), torch.ones(3).double(), 4).abs().round(decimals=3).tolist()
     [[0.707], [0.707], [1.414]]
     """
-    share = (often / often.sum()).unsqueeze(-1)
+    share = (multiplicity / multiplicity.sum()).unsqueeze(-1)
     parts = []
     for column, count in zip(codes.unbind(-1), levels, strict=True):
-        hot = one_hot(column, count).to(often)
+        hot = one_hot(column, count).to(multiplicity)
         mean = (share * hot).sum(0)
         tiny = torch.finfo(mean.dtype).tiny
         parts.append(torch.where(mean > 0, (hot - mean) / mean.clamp_min(tiny).sqrt(), 0.0))

@@ -42,13 +42,13 @@ class MixedRows:
     points : (n, d), NaN where there is a gap
     codes : (n, c), -1 where there is a gap
     levels : of every category
-    often : (n,), how often a row counts
+    multiplicity : (n,), how often a row counts
     """
 
     points: Tensor
     codes: Tensor
     levels: tuple[int, ...]
-    often: Tensor
+    multiplicity: Tensor
 
     def complete(self, points: Tensor) -> MixedRows:
         """The same rows with other points."""
@@ -108,7 +108,7 @@ def e_step(
     for seen in look(mixture, rows.points):
         if held is None:
             terms = mixture.log_weight + seen.log_density + beside[seen.rows]
-            part = terms.softmax(-1) * rows.often[seen.rows].unsqueeze(-1)
+            part = terms.softmax(-1) * rows.multiplicity[seen.rows].unsqueeze(-1)
         else:
             part = held[seen.rows]
         found[seen.rows] = part
@@ -140,7 +140,7 @@ def first_guess(rows: MixedRows) -> tuple[StudentMixture, tuple[Tensor, ...]]:
         sums = e_step(normal, (), rows)
         scale = (sums.scatter + eye) / (sums.count + 1)
         normal = StudentMixture(normal.log_weight, normal.mean + sums.shift, scale, normal.nu)
-    return normal, _tables(_tallies(rows, rows.often.unsqueeze(-1)))
+    return normal, _tables(_tallies(rows, rows.multiplicity.unsqueeze(-1)))
 
 
 def settle(

@@ -102,8 +102,8 @@ class _Looking:
         numbers = len(self.periods)
         points, config = inside[:, :numbers], self.network.core.config
         size = len(points) if self.weights is None else 1 / float(self.weights.square().sum())
-        often = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
-        rows = MixedRows(points, to_codes(inside[:, numbers:]), self.levels, often)
+        multiplicity = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
+        rows = MixedRows(points, to_codes(inside[:, numbers:]), self.levels, multiplicity)
         part = float((~inside.isnan()).double().mean())  # filled rows count less
         coarse = inside.float()  # what a permutation of the sums changes must not change the noise
         looks = _LOOKS if bool(inside.isnan().any()) else 1
@@ -117,7 +117,7 @@ class _Looking:
             for columns in sights:
                 seen = complete
                 if columns is not None:
-                    scores = category_scores(codes, self.levels, often, columns)
+                    scores = category_scores(codes, self.levels, multiplicity, columns)
                     blur = torch.special.ndtri(noise[:, noise.shape[-1] - scores.shape[-1] :])
                     seen = torch.cat([complete, scores + _BLUR * blur], -1)
                 for start in self._encode(seen, part * size):

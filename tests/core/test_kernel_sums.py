@@ -8,8 +8,8 @@ import torch
 from helpers import far_sample
 
 from discoformer.baselines import KDE
-from discoformer.baselines import kernel_sums as sums_module
-from discoformer.baselines.kernel_sums import kernel_sums
+from discoformer.core import kernel_sums as sums_module
+from discoformer.core.kernel_sums import kernel_sums
 
 
 def tensor(array):
