@@ -20,9 +20,8 @@ from torch import Tensor
 from discoformer.core.atomic_files import check_folder
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.progress import track
-from discoformer.particles.checkpoints import Progress, load_checkpoint, save_checkpoint
 from discoformer.particles.equations import Equation
-from discoformer.particles.history import History, Recorder
+from discoformer.particles.history import History, Progress, Recorder, load_checkpoint, save_checkpoint
 from discoformer.particles.oracles import Answer, Oracle, OracleLike, as_oracle, ask
 
 __all__ = ["integrate"]
