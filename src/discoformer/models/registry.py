@@ -299,9 +299,14 @@ def register(name: str, path: str | Path) -> None:
     folder.mkdir(exist_ok=True)
     with replacing(folder / _LIST) as listing, replacing(folder / file) as weights:
         weights.write_bytes(data)
-        entries = {**_read_list(_weights_folder()), name: {"file": file, "sha256": digest}}
-        listing.write_text(json.dumps(dict(sorted(entries.items())), indent=2) + "\n")
+        listing.write_text(_listing(name, {"file": file, "sha256": digest}))
     _registry.cache_clear()
+
+
+def _listing(name: str, entry: dict[str, Any]) -> str:
+    """The package's list with one more entry, as text."""
+    entries = {**_read_list(_weights_folder()), name: entry}
+    return json.dumps(dict(sorted(entries.items())), indent=2) + "\n"
 
 
 def _weights_folder() -> Path:
