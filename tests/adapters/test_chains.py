@@ -86,7 +86,10 @@ def test_several_files_of_cosmomc_and_what_the_estimator_makes_of_them(tmp_path:
         (lambda folder: folder / "none.csv", "no such file"),
         (lambda folder: folder / "none", "no chains at"),
         (lambda folder: object(), "no group `posterior`"),
+        (lambda folder: folder / "nowhere" / "planck", "no chains at"),
+        (lambda folder: [folder / "a_1.txt", folder / "a_2.txt"], "no such file"),
         (lambda folder: [], "give one path"),
+        (lambda folder: [folder / "a.csv", 3], "give one path"),
     ],
 )
 def test_what_is_not_there_is_refused(tmp_path: Path, make: object, message: str) -> None:
@@ -132,3 +135,23 @@ def test_several_files_are_joined_in_their_order_and_no_other_run_is_taken(tmp_p
     assert both.values.ravel().tolist() == [1.0, 3.0] and both.names == ["mass"]
     with pytest.raises(DataError, match="several files are for csv and txt"):
         read_chains([tmp_path / "a.nc", tmp_path / "b.nc"])
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.csv", b"lp__,mu\n-1,2\n-1\n", "or cut off: draw 2 has 1 values, the header 2"),
+        ("a.csv", b"\xff\xfe\x00lp__,mu\n", "cannot be read as text"),
+        ("a.txt", b"\xff\xfe\x00", "cannot be read as text"),
+        ("a.txt", b"# nothing\n", "holds no draws"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_chains(tmp_path / name)
+
+
+def test_a_single_parameter_is_named_as_it_is() -> None:
+    chains = Chains(np.array([[1.0, 2.0]]), ["mu", "m"])
+    assert chains.select("mu").values.tolist() == [[1.0]]

@@ -70,10 +70,35 @@ def test_bad_input_is_refused() -> None:
         evidence(samples, log_p[:-1], model="kde-scott")
     with pytest.raises(DataError, match="at least 20"):
         evidence(samples[:5], log_p[:5])
-    with pytest.raises(DataError, match="give numbers from 0 to 1"):
+    with pytest.raises(DataError, match="give distinct numbers from 0 to 1"):
         savage_dickey(samples, [2], [0.0], 0.0)
     with pytest.raises(DataError, match="give one each"):
         savage_dickey(samples, [0], [0.0, 1.0], 0.0)
+
+
+@pytest.mark.parametrize("columns", [[0, 0], ["a"], []])
+def test_columns_that_are_none_are_refused(columns: list[object]) -> None:
+    with pytest.raises(DataError, match="give distinct numbers from 0 to 1"):
+        savage_dickey(_posterior(0, 50)[0], columns, [0.0, 0.0], 0.0)
+
+
+@pytest.mark.parametrize("prior", [math.nan, -math.inf, [0.0]])
+def test_a_prior_density_that_is_no_number_is_refused(prior: object) -> None:
+    with pytest.raises(DataError, match="give one finite number"):
+        savage_dickey(_posterior(0, 50)[0], [0], [0.0], prior)  # type: ignore[arg-type]
+
+
+def test_rows_of_weight_zero_do_not_count() -> None:
+    samples, log_p, _ = _posterior(0, 400)
+    weights = np.random.default_rng(0).exponential(size=400)
+    weights[:150] = 0
+    nowhere = np.where(weights > 0, log_p, -np.inf)  # as nested samplers leave it
+    kept = weights > 0
+    found = evidence(samples, nowhere, weights=weights, model="kde-scott")
+    assert found == evidence(samples[kept], log_p[kept], weights=weights[kept], model="kde-scott")
+    factor = savage_dickey(samples, [0], [0.0], -1.0, weights=weights, model="kde-scott")
+    fewer = savage_dickey(samples[kept], [0], [0.0], -1.0, weights=weights[kept], model="kde-scott")
+    np.testing.assert_allclose(factor, fewer, rtol=1e-9)
 
 
 def test_no_evidence_where_there_is_none() -> None:

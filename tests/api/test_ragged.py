@@ -1,12 +1,14 @@
 """Samples of different sizes: the answers of one at a time, whatever was digested together."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 from helpers import gmm_sample
 from torch import Tensor
 
-from discoformer import estimate
+from discoformer import estimate, load_model
 from discoformer.api.ragged import _groups
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Method
@@ -48,16 +50,46 @@ def test_weights_arrays_and_columns_without_a_density() -> None:
     samples = [gmm_sample(n, 2, n).numpy() for n in (60, 60, 60)]
     samples[1][:, 1] = 3.0
     weights = [None, None, np.r_[np.ones(30), np.zeros(30)]]
-    with pytest.warns(SupportWarning):
+    with pytest.warns(SupportWarning, match=r"^sample 1: left out column 1 \(constant\)"):
         first, second, third = estimate(samples, model="kde-scott", weights=weights)
     assert isinstance(first.score, np.ndarray)
     assert (second.score[:, 1] == 0).all()
     np.testing.assert_allclose(third.score, estimate(samples[2][:30], samples[2], model="kde-scott").score)
 
 
-def test_lists_that_do_not_match_are_refused() -> None:
-    x = [gmm_sample(20, 2), gmm_sample(30, 2)]
-    with pytest.raises(DataError, match="give as many sets"):
-        estimate(x, x[:1], model="kde-scott")
-    with pytest.raises(DataError, match="same columns"):
-        estimate([x[0], gmm_sample(30, 3)], model="kde-scott")
+X, BAD = gmm_sample(20, 2), gmm_sample(30, 2)
+BAD[3, 1] = torch.nan
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: estimate([X, BAD], model="kde-scott"), "^sample 1 has a NaN .* row 3, column 1"),
+        (lambda: estimate([X, X], [X, BAD], model="kde-scott"), "^the points of sample 1 has a NaN"),
+        (lambda: estimate([X, X], [X], model="kde-scott"), "2 samples: give a list of as many points"),
+        (lambda: estimate([X, X], X, model="kde-scott"), "2 samples: give a list of as many points"),
+        (lambda: estimate([X, X], weights=1, model="kde-scott"), "2 samples: give a list of as many weights"),
+        (
+            lambda: estimate([X, X], weights=[None, [1.0]], model="kde-scott"),
+            "^sample 1: sample weights have",
+        ),
+        (lambda: estimate([X, X[:, :1]], model="kde-scott"), r"^sample 1: shape \(20, 1\), .* same columns"),
+        (lambda: estimate([X, X], [X, X[:, :1]], model="kde-scott"), "^the points of sample 1: shape"),
+        (lambda: estimate([X[:, 0], X], model="kde-scott"), "^sample 0 has shape"),
+        (lambda: estimate([X, "X"], model="kde-scott"), "^sample 1 is not an array"),
+        (lambda: estimate([X, 0 * X], model="kde-scott"), "^sample 1: every column is constant"),
+        (lambda: estimate([X, 1e200 * X], model="kde-scott"), "^sample 1: context has values beyond"),
+    ],
+)
+def test_what_is_wrong_with_a_list_is_told_with_the_number_of_the_sample(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        call()
+
+
+def test_samples_with_gaps_are_fitted_as_alone() -> None:
+    model = load_model("default")
+    first, second = estimate([X, BAD], model=model)
+    torch.testing.assert_close(second.log_density, estimate(BAD, model=model).log_density)
+    torch.testing.assert_close(first.log_density, estimate(X, model=model).log_density)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from discoformer import KDE, DataError, ratio
+from discoformer import KDE, DataError, SupportWarning, ratio
 
 
 def test_the_ratio_is_that_of_the_fits_and_the_relative_one_is_bounded() -> None:
@@ -26,3 +26,24 @@ def test_what_cannot_be_compared_is_refused() -> None:
         ratio(x, x[:, :1], model=KDE())
     with pytest.raises(DataError, match="relative=1"):
         ratio(x, x, relative=1.0, model=KDE())
+
+
+def test_weights_of_either_sample_are_those_of_its_fit() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 200, 2))
+    heavy = np.random.default_rng(1).exponential(size=(2, 200))
+    found = ratio(x, y, weights=(heavy[0], heavy[1]), model=KDE()).log_ratio(x[:9])
+    expected = KDE().fit(x, heavy[0]).log_density(x[:9]) - KDE().fit(y, heavy[1]).log_density(x[:9])
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    one = ratio(x, y, weights=(None, heavy[1]), model=KDE())
+    np.testing.assert_allclose(one.numerator.log_density(x), KDE().fit(x).log_density(x), rtol=1e-10)
+    with pytest.raises(DataError, match="give a pair"):
+        ratio(x, y, weights=heavy[0], model=KDE())  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="expected one per row"):
+        ratio(x, y, weights=(None, heavy[1][:9]), model=KDE())
+
+
+def test_densities_of_other_columns_are_not_compared() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 50, 2))
+    x[:, 1] = 1.0
+    with pytest.raises(DataError, match=r"columns \[0\] and \[0, 1\]"), pytest.warns(SupportWarning):
+        ratio(x, y, model=KDE())

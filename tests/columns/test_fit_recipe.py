@@ -1,18 +1,21 @@
 """Messy data: an answer that makes sense or one clear error, never NaN, never a numeric warning."""
 
+import copy
 import math
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from helpers import fit_quietly
+from helpers import fit_quietly, normal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from torch import Tensor
 
-from discoformer import KDE, DiScoFormer, RangeWarning, SupportWarning
+from discoformer import KDE, DiScoFormer, RangeWarning, SupportWarning, load_model
 from discoformer.columns.bounds import FREE
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.impute import impute
@@ -24,6 +27,7 @@ from discoformer.core.fields import Density, Method, as_density
 from discoformer.methods import resolve, without_axes
 from discoformer.models.registry import load_network
 
+VIEWS: Any = load_model("default")
 RNG = np.random.default_rng(0)
 F64 = torch.float64
 KINDS = [
@@ -62,12 +66,12 @@ def test_messages_number_columns_as_the_table_does_whatever_was_left_out_before(
         est.fit(table)
     first, second = (str(warning.message) for warning in caught)
     assert first.startswith("left out column 0 (constant)")
-    assert second.startswith("left out 'column 2' (linear")
+    assert second.startswith("left out column 2 (linear")
     assert est.support_.tolist() == [False, True, False]
-    with pytest.raises(DataError, match="column 2': left out of the fit"):
+    with pytest.raises(DataError, match="column 2: left out of the fit"):
         est.marginal([2])
     table[7, 2] = 1.5
-    with pytest.raises(DataError, match="'column 2' has 1.5 at row 7"), pytest.warns(SupportWarning):
+    with pytest.raises(DataError, match="column 2 has 1.5 at row 7"), pytest.warns(SupportWarning):
         est.fit(table)
     positive = np.column_stack([np.ones(60), RNG.exponential(size=60), RNG.normal(size=60)])
     field = fit_quietly(FitRecipe(KDE(), [FREE, (0, math.inf), FREE]), positive)
@@ -507,3 +511,49 @@ def test_angles_with_their_mode_at_the_seam_have_no_jump_and_mass_one() -> None:
     torch.testing.assert_close(ends.log_density[0], ends.log_density[1], rtol=0, atol=1e-6)
     torch.testing.assert_close(ends.score[0], ends.score[1], rtol=0, atol=1e-6)
     assert float(ends.log_density[0]) > float(log_density.max()) - 0.2  # the mode is there
+
+
+def _batch() -> Tensor:
+    """Two samples of three columns; the middle one of the second is constant."""
+    both = torch.stack([normal(80, 3), normal(80, 3, seed=1)])
+    both[1, :, 1] = 4.0
+    return both
+
+
+@pytest.mark.parametrize("method", [KDE(), VIEWS, VIEWS.network], ids=["kde", "views", "network"])
+def test_methods_name_the_column_and_the_sample_of_a_batch(method: Method) -> None:
+    both = _batch()
+    with pytest.raises(DataError, match=r"^column 1: constant"):
+        method.fit(both[1])
+    with pytest.raises(DataError, match=r"^sample 1: column 1: constant"):
+        method.fit(both)
+    both[1, :, 1] = both[1, :, 0]
+    with pytest.raises(DataError, match=r"^sample 0, 1: column 1: a linear combination"):
+        VIEWS.fit(both[None])
+
+
+def test_a_column_left_out_of_a_batch_is_named_with_its_sample() -> None:
+    with pytest.warns(SupportWarning, match=r"left out column 1 \(constant\) in sample 1:"):
+        FitRecipe(KDE()).fit(_batch())
+    both = _batch()
+    both[0, :, 0] = both[0, :, 2] = 1.0
+    with pytest.raises(DataError, match="in sample 0 and 1: there is no density"):
+        FitRecipe(KDE()).fit(both)
+
+
+@pytest.mark.parametrize("names, said", [(None, "column 2"), (["a", "b", "c"], "'c'")])
+def test_what_a_method_refuses_is_named_as_in_the_table(names: list[str] | None, said: str) -> None:
+    """In single precision the last column is constant; the first one was left out before."""
+    sample = normal(80, 3) + torch.tensor([0.0, 0.0, 1e9])
+    sample[:, 0] = 1.0
+    single = copy.deepcopy(VIEWS.network).float()
+    with pytest.warns(SupportWarning), pytest.raises(DataError, match=f"^{said}: constant"):
+        FitRecipe(single, names=names).fit(sample)
+
+
+@pytest.mark.parametrize("names, said", [(None, "column 1"), (["a", "b"], "'b'")])
+def test_an_empty_column_is_named(names: list[str] | None, said: str) -> None:
+    sample = normal(80, 2)
+    sample[:, 1] = torch.nan
+    with pytest.raises(DataError, match=f"^{said}: no value at all"):
+        FitRecipe(VIEWS, names=names).fit(sample)

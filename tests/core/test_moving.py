@@ -8,7 +8,7 @@ import torch
 from helpers import gmm_sample
 from torch import Tensor
 
-from discoformer import load_model
+from discoformer import DataError, load_model
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.core.fields import Field
@@ -79,3 +79,23 @@ def test_parameters_that_are_trained_have_derivatives() -> None:
     sample = gmm_sample(80, 2)
     network(sample, sample).log_density.mean().backward()
     assert all(p.grad is not None for p in network.core.layers[0].decide.parameters())
+
+
+@pytest.mark.parametrize(
+    "where, message",
+    [
+        ("float32", "no device 'float32' here"),
+        ("cuda:99", "no device 'cuda:99' here"),
+        (torch.int64, "torch.int64 is no place: give a device"),
+        (None, "None is no place: give a device"),
+        (3, "3 is no place: give a device"),
+    ],
+)
+def test_places_that_there_are_not_are_refused(where: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        moved(FIELDS["one view"], where)
+
+
+def test_what_is_no_field_is_not_moved() -> None:
+    with pytest.raises(DataError, match="no density: fit"):
+        moved(torch.zeros(3), torch.float32)  # type: ignore[type-var]

@@ -8,6 +8,7 @@ import torch
 from helpers import FUNCTIONALS, MaximumLikelihood, normal, random_covariance, within
 from torch import Tensor
 
+from discoformer import DiScoFormer
 from discoformer.baselines.kde import KDE
 from discoformer.baselines.score_matching import ScoreMatching
 from discoformer.baselines.sdkde import AutogradScore
@@ -16,6 +17,7 @@ from discoformer.functionals import (
     conditional_mutual_information,
     entropy,
     fisher_information,
+    jensen_shannon,
     kl_divergence,
     mutual_information,
     relative_fisher_information,
@@ -172,3 +174,39 @@ def test_margins_of_the_joint_density_are_those_of_a_gaussian() -> None:
     assert abs(float(joint.value - own.value)) < 0.05
     with pytest.raises(DataError, match="answers at points only"):
         mutual_information(x[:, :1], x[:, 1:], ScoreMatching(), "joint")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        entropy,
+        fisher_information,
+        total_correlation,
+        lambda x, source: mutual_information(x[:, :1], x[:, 1:], source),
+        lambda x, source: conditional_mutual_information(x[:, :1], x[:, 1:2], x[:, 2:], source),
+        lambda x, source: kl_divergence(x, x + 1, source),
+        lambda x, source: relative_fisher_information(x, x + 1, source),
+        lambda x, source: jensen_shannon(x, x + 1, source),
+    ],
+)
+def test_sources_are_methods_their_names_or_fitted_estimators(ask: object) -> None:
+    x = normal(60, 3)
+    torch.testing.assert_close(ask(x, "kde-scott").value, ask(x, KDE()).value)  # type: ignore[operator]
+    with pytest.raises(DataError, match="no model 'nothing'"):
+        ask(x, "nothing")  # type: ignore[operator]
+    with pytest.raises(DataError, match="fit a DiScoFormer first"):
+        ask(x, DiScoFormer())  # type: ignore[operator]
+
+
+def test_fitted_estimators_answer_as_their_fields() -> None:
+    x, y = normal(60, 2), normal(50, 2, seed=1) + 1
+    f, g = (DiScoFormer(model="kde-scott").fit(sample) for sample in (x, y))
+    assert entropy(x, f) == entropy(x, f.field_)
+    assert kl_divergence(x, y, f, g) == kl_divergence(x, y, f.field_, g.field_)
+    margins = (f.marginal([0]), f.marginal([1]))
+    exact = mutual_information(x[:, :1], x[:, 1:], f.field_, (margins[0].field_, margins[1].field_))
+    assert mutual_information(x[:, :1], x[:, 1:], f, margins) == exact
+    with pytest.raises(DataError, match="give a pair"):
+        mutual_information(x[:, :1], x[:, 1:], f, "own")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="give a pair"):
+        mutual_information(x[:, :1], x[:, 1:], f, margins[:1])  # type: ignore[arg-type]

@@ -188,3 +188,22 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(float(((low < truth) & (truth < high)).double().mean()) - 0.9) < 0.05
     with pytest.raises(DataError, match="between 0 and 1"):
         Functional(1.0, 0.1).interval(90)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x, w: entropy(x, "default-gmm", weights=w, split="none"),
+        lambda x, w: entropy(x, "kde-scott", weights=w, split="balanced"),
+        lambda x, w: kl_divergence(x, x + 1, "kde-scott", weights=(w, w)),
+        lambda x, w: mutual_information(x[:, :1], x[:, 1:], "kde-scott", weights=w, split="folds"),
+    ],
+)
+def test_rows_of_weight_zero_do_not_count(ask: object) -> None:
+    x, weights = normal(80, 2), torch.rand(80, generator=torch.Generator().manual_seed(0)).double()
+    weights[::3] = 0
+    kept = weights > 0
+    found, fewer = ask(x, weights), ask(x[kept], weights[kept])  # type: ignore[operator]
+    torch.testing.assert_close(found, fewer)
+    with pytest.raises(DataError, match="with weight has 1 row"):
+        ask(x, (torch.arange(80) == 3).double())  # type: ignore[operator]

@@ -9,7 +9,8 @@ from discoformer.core.checks import DataError
 from discoformer.priors import gaussian
 from discoformer.samplers import annealed, kernel_stein_discrepancy, langevin
 
-LAW = gaussian(torch.tensor([1.0, -2.0], dtype=F64), torch.tensor([[1.0, 0.5], [0.5, 2.0]], dtype=F64))
+LAW_COVARIANCE = torch.tensor([[1.0, 0.5], [0.5, 2.0]], dtype=F64)
+LAW = gaussian(torch.tensor([1.0, -2.0], dtype=F64), LAW_COVARIANCE)
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -57,3 +58,18 @@ def test_what_cannot_be_done_is_refused() -> None:
         langevin(LAW, normal(10, 2), steps=0)
     with pytest.raises(DataError, match="end with 1"):
         annealed(LAW, normal(10, 2), temperatures=(4.0, 2.0))
+    with pytest.raises(DataError, match="end with 1"):
+        annealed(LAW, normal(10, 2), temperatures=2.0)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="steps are whole"):
+        langevin(LAW, normal(10, 2), steps=2.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("adjusted", [True, False])
+def test_units_do_not_matter_and_points_leave_the_plane_they_start_in(adjusted: bool) -> None:
+    units = torch.tensor([1.0, 1e-7], dtype=F64)
+    law = gaussian(LAW.sample(1, _generator(5))[0] * units, torch.outer(units, units) * LAW_COVARIANCE)
+    flat = normal(500, 1) @ torch.ones(1, 2, dtype=F64)  # both columns are the same
+    points = langevin(law, flat * units, steps=600, adjusted=adjusted, generator=_generator())
+    own = law.sample(4000, _generator(1))
+    torch.testing.assert_close((points / units).mT.cov(), (own / units).mT.cov(), atol=0.35, rtol=0)
+    torch.testing.assert_close((points / units).mean(0), (own / units).mean(0), atol=0.25, rtol=0)

@@ -11,6 +11,7 @@ from discoformer.core.checks import DataError
 from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
 from discoformer.models.registry import build_network, load_model
+from discoformer.priors import GMMPrior
 from discoformer.training.finetune import finetune
 
 UNIFIED = {"kind": "unified", "layers": 2, "width": 8, "heads": 2, "slots": 8, "loops": 0}
@@ -57,6 +58,8 @@ def test_minutes_end_it() -> None:
         ("default", torch.zeros(2, 30, 2), {}, "more than two dimensions"),
         ("default", gmm_sample(60, 2), {"minutes": 0.0}, "give positive numbers"),
         ("default", gmm_sample(60, 2), {"steps": 0}, "give positive numbers"),
+        ("default", GMMPrior, {}, "GMMPrior is a class: give an object"),
+        ("default", GMMPrior(), {"dims": 2}, "give a list of whole numbers"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(

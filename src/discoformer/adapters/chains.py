@@ -40,13 +40,14 @@ class Chains(NamedTuple):
     weights: NDArray[np.float64] | None = None
     log_posterior: NDArray[np.float64] | None = None
 
-    def select(self, names: Sequence[str]) -> Chains:
-        """Some of the parameters, in the order given."""
+    def select(self, names: str | Sequence[str]) -> Chains:
+        """Some of the parameters, in the order given, or a single one."""
+        names = [names] if isinstance(names, str) else list(names)
         unknown = [name for name in names if name not in self.names]
         if unknown:
             raise DataError(f"no parameter {unknown[0]!r}: there are {', '.join(self.names[:20])}")
         columns = [self.names.index(name) for name in names]
-        return self._replace(values=self.values[:, columns], names=list(names))
+        return self._replace(values=self.values[:, columns], names=names)
 
 
 def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
@@ -75,9 +76,10 @@ def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
         return _from_getdist(source, burn_in)
     if not isinstance(source, str | Path | list | tuple):
         return _from_arviz(source, burn_in)
-    paths = [Path(part) for part in (source if isinstance(source, list | tuple) else [source])]
-    if not paths:
-        raise DataError("no files: give one path at least")
+    parts = list(source) if isinstance(source, list | tuple) else [source]
+    if not parts or not all(isinstance(part, str | Path) for part in parts):
+        raise DataError("no files: give one path at least, and nothing else")
+    paths = [Path(part) for part in parts]
     if paths[0].suffix == ".csv":
         return _joined((_read_stan(path) for path in paths), burn_in)
     if len(paths) > 1 and all(path.suffix == ".txt" for path in paths):
@@ -133,14 +135,17 @@ def _from_getdist(source: Any, burn_in: float) -> Chains:
 
 def _read_stan(path: Path) -> Chains:
     """One CSV file of CmdStan: comments, a header, and columns that end in ``__`` about the sampler."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(line for line in file if line.strip() and not line.startswith("#")))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+    lines = (line for line in _text(path).splitlines() if line.strip() and not line.startswith("#"))
+    rows = list(csv.reader(lines))
     if len(rows) < 2:
         raise DataError(f"{path} holds no draws: a header and a line for each are expected")
     header = rows[0]
+    short = next((k for k, row in enumerate(rows) if len(row) != len(header)), None)
+    if short is not None:
+        raise DataError(
+            f"{path} is not a file of CmdStan, or cut off: draw {short} has {len(rows[short])} values, "
+            f"the header {len(header)}"
+        )
     try:
         table = np.array(rows[1:], dtype=np.float64)
     except ValueError as error:
@@ -160,7 +165,8 @@ def _stan_name(name: str) -> str:
 
 def _read_getdist(root: Path, burn_in: float) -> Chains:
     """Text files of weight, minus log posterior and parameters; names in a file beside them."""
-    found = (re.fullmatch(rf"{re.escape(root.name)}_(\d+)\.txt", path.name) for path in root.parent.iterdir())
+    beside = root.parent.iterdir() if root.parent.is_dir() else ()
+    found = (re.fullmatch(rf"{re.escape(root.name)}_(\d+)\.txt", path.name) for path in beside)
     order = sorted((int(match[1]), match[0]) for match in found if match)
     single = root if root.suffix == ".txt" else root.with_name(root.name + ".txt")
     files = [root.with_name(name) for _, name in order] or ([single] if single.is_file() else [])
@@ -175,14 +181,17 @@ def _getdist_names(path: Path) -> list[str] | None:
     for name in (stem, re.sub(r"_\d+$", "", stem)):
         listing = path.with_name(name + ".paramnames")
         if listing.is_file():  # derived parameters are marked by a star
-            lines = [line.split() for line in listing.read_text(encoding="utf-8").splitlines()]
+            lines = [line.split() for line in _text(listing).splitlines()]
             return [line[0].rstrip("*") for line in lines if line]
     return None
 
 
 def _read_getdist_file(path: Path, names: list[str] | None) -> Chains:
+    lines = _text(path).splitlines()
+    if not any(line.split("#")[0].strip() for line in lines):
+        raise DataError(f"{path} holds no draws")
     try:
-        table = np.loadtxt(path, ndmin=2)
+        table = np.loadtxt(lines, ndmin=2)
     except ValueError as error:
         raise DataError(f"{path} is not a table of numbers: {error}") from None
     columns = table.shape[1] - 2
@@ -193,6 +202,15 @@ def _read_getdist_file(path: Path, names: list[str] | None) -> Chains:
         )
     own = names or [f"param{j + 1}" for j in range(columns)]
     return Chains(table[:, 2:], own, table[:, 0], -table[:, 1])
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as text: {error}") from None
 
 
 def _joined(parts: Iterable[Chains], burn_in: float) -> Chains:

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discoformer.core.checks import DataError
-from discoformer.core.fields import Density, Field, as_density
+from discoformer.core.fields import Density, as_density, as_field
 
 __all__ = ["answer", "density_of", "draw"]
 
@@ -21,10 +20,7 @@ def density_of(fitted: Any) -> Density:
     >>> density_of(KDE().fit([[0.0], [1.0]])).dim
     1
     """
-    field = getattr(fitted, "field_", fitted)
-    if not isinstance(field, Field):
-        raise DataError(f"a {type(fitted).__name__} is no density: fit a DiScoFormer first")
-    return as_density(field)
+    return as_density(as_field(fitted))
 
 
 def draw(density: Density, rows: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -79,11 +79,11 @@ def evidence(
     >>> abs(log_z - 5 - math.log(2 * math.pi)) < 4 * error < 0.2
     True
     """
-    points = check_points(samples, "samples", min_rows=20).detach().double()
-    if points.ndim != 2:
-        raise DataError(f"samples have shape {tuple(points.shape)}, expected (rows, columns)")
-    log_p = _values(log_posterior, points)
-    mass = check_weights(weights, points)
+    points, mass, there = _posterior(samples, weights, least=20)
+    if callable(log_posterior):
+        log_p = _values(log_posterior(points.numpy()), len(points))
+    else:
+        log_p = _values(log_posterior, len(there), of=there)
     share = torch.full_like(log_p, 1 / len(log_p)) if mass is None else mass
     order = torch.randperm(len(points), generator=torch.Generator().manual_seed(seed))
     halves = order[: len(points) // 2], order[len(points) // 2 :]
@@ -135,14 +135,15 @@ def savage_dickey(
     >>> abs(log_factor - math.log(0.3989 / 0.1)) < 0.2
     True
     """
-    wanted = [int(c) for c in np.atleast_1d(columns)]
-    points = check_points(samples, "samples", min_rows=2 * _FOLDS).detach().double()
-    if points.ndim != 2 or not wanted or not set(wanted) <= set(range(points.shape[-1])):
-        raise DataError(f"columns {wanted}: give numbers from 0 to {points.shape[-1] - 1}")
+    points, mass, _ = _posterior(samples, weights, least=2 * _FOLDS)
+    wanted = np.atleast_1d(columns).tolist()
+    if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(points.shape[-1])):
+        raise DataError(f"columns {wanted}: give distinct numbers from 0 to {points.shape[-1] - 1}")
+    if np.ndim(prior_log_density) or not np.isfinite(prior_log_density):
+        raise DataError(f"prior_log_density is {prior_log_density}: give one finite number")
     place = torch.as_tensor(np.atleast_1d(np.asarray(value, dtype=np.float64))).reshape(1, -1)
     if place.shape[-1] != len(wanted):
         raise DataError(f"{place.shape[-1]} value(s) for {len(wanted)} column(s): give one each")
-    mass = check_weights(weights, points)
     part = points[:, wanted]
 
     def log_density(rows: Tensor) -> Tensor:
@@ -159,7 +160,7 @@ def savage_dickey(
             ]
         )
     variance = (_FOLDS - 1) / _FOLDS * (left_out - left_out.mean()).square().sum()
-    return Functional(float(whole) - prior_log_density, float(variance.sqrt()))
+    return Functional(float(whole) - float(prior_log_density), float(variance.sqrt()))
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ class _Half:
     def bridge(self, log_posterior: Callable[[NDArray[np.float64]], Any]) -> tuple[Tensor, Tensor, float]:
         """log of 1 / Z and its relative variance, by as many draws as there are rows to ask."""
         draws = self.density.sample(len(self.ask), self.generator).double()
-        log_p = _values(log_posterior, draws, finite=False)
+        log_p = _values(log_posterior(draws.numpy()), len(draws), finite=False)
         theirs = log_p - _log_density(self.density, draws)  # log p / phi at draws
         ours = self.log_p[self.ask] - _log_density(self.density, self.points[self.ask])
         mass = self.share[self.ask] / self.share[self.ask].sum()
@@ -230,13 +231,24 @@ def _log_density(density: Density, points: Tensor) -> Tensor:
     return density._estimate(points).log_density.nan_to_num(nan=-torch.inf)
 
 
-def _values(log_posterior: Any, points: Tensor, *, finite: bool = True) -> Tensor:
-    """Log posterior at points; where draws of a fit may fall, -inf is an answer."""
-    found = log_posterior(points.numpy()) if callable(log_posterior) else log_posterior
+def _posterior(samples: Any, weights: Any, least: int) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Draws (n, d) that count, their shares, and which of all those given they are."""
+    points = check_points(samples, "samples", min_rows=least).detach().double()
+    if points.ndim != 2:
+        raise DataError(f"samples have shape {tuple(points.shape)}, expected (rows, columns)")
+    mass = check_weights(weights, points)
+    there = torch.ones(len(points), dtype=torch.bool) if mass is None else mass > 0
+    points = check_points(points[there], "samples with weight", min_rows=least)
+    return points, None if mass is None else mass[there], there
+
+
+def _values(found: Any, count: int, *, of: Tensor | None = None, finite: bool = True) -> Tensor:
+    """Log posterior at so many points, or of some; where draws of a fit may fall, -inf is an answer."""
     values = torch.as_tensor(np.asarray(found, dtype=np.float64)).reshape(-1)
-    fine = values.isfinite() if finite else values < torch.inf
-    if values.shape != points.shape[:1] or not bool(fine.all()):
+    fits = len(values) == count
+    values = values[of] if fits and of is not None else values
+    if not fits or not bool((values.isfinite() if finite else values < torch.inf).all()):
         raise DataError(
-            f"log_posterior gives {len(values)} values: give a finite one for each of {len(points)} rows"
+            f"log_posterior gives {len(values)} values: give a finite one for each of {count} rows"
         )
     return values

@@ -7,7 +7,9 @@ sample at a time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,7 +19,7 @@ from discoformer.api.fitting import fit_sample
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Estimate, as_point_density
-from discoformer.methods import Resolved, check_range, resolve
+from discoformer.methods import Resolved, check_range, resolve, takes_kinds
 
 __all__ = ["estimate_ragged", "is_ragged"]
 
@@ -30,31 +32,66 @@ def is_ragged(samples: Any) -> bool:
     >>> is_ragged([torch.zeros(3, 2), torch.zeros(4, 2)]), is_ragged([[0.0, 1.0], [2.0, 3.0]])
     (True, False)
     """
-    return isinstance(samples, list | tuple) and bool(samples) and getattr(samples[0], "ndim", 0) == 2
+    return isinstance(samples, list | tuple) and any(getattr(x, "ndim", 0) == 2 for x in samples)
 
 
 def estimate_ragged(samples: Sequence[Any], queries: Any, model: Any, weights: Any) -> list[Estimate[Any]]:
-    """Log density and score of every sample at its own queries; see `discoformer.api.fitting`."""
-    contexts = [check_points(x, f"sample {k}", min_rows=2) for k, x in enumerate(samples)]
-    places = contexts if queries is None else [check_points(y, "queries") for y in queries]
-    shares = [None] * len(contexts) if weights is None else list(weights)
-    if not len(contexts) == len(places) == len(shares):
-        raise DataError(f"{len(contexts)} samples: give as many sets of points and of weights")
-    if len({x.shape[-1] for x in (*contexts, *places)}) > 1 or any(x.ndim != 2 for x in (*contexts, *places)):
-        raise DataError("samples and points of one list need the same columns, (rows, columns) each")
+    """Log density and score of every sample at its own queries; see `discoformer.api.estimate`."""
     resolved = resolve(model)
+    gaps = takes_kinds(resolved)
+    contexts = [check_points(x, f"sample {k}", min_rows=2, gaps=gaps) for k, x in enumerate(samples)]
+    places, shares = contexts, [None] * len(contexts)
+    if queries is not None:
+        given = _one_each(queries, len(contexts), "points")
+        places = [check_points(y, f"the points of sample {k}", gaps=gaps) for k, y in enumerate(given)]
+    if weights is not None:
+        shares = _one_each(weights, len(contexts), "weights")
+    dim = contexts[0].shape[-1]
+    for k, points in enumerate([*contexts, *places]):
+        if points.ndim != 2 or points.shape[-1] != dim:
+            what = "the points of " if k >= len(contexts) else ""
+            raise DataError(
+                f"{what}sample {k % len(contexts)}: shape {tuple(points.shape)}, expected (rows, {dim}): "
+                "samples and points of one list need the same columns"
+            )
     answers: dict[int, Estimate[Tensor]] = {}
-    alone = [k for k, share in enumerate(shares) if share is not None]  # their rows are not alike anyway
-    for group in _groups([k for k in range(len(contexts)) if shares[k] is None], contexts, resolved):
+    # their rows are not alike anyway
+    alone = [k for k, share in enumerate(shares) if share is not None or _has_gaps(contexts[k], places[k])]
+    for group in _groups([k for k in range(len(contexts)) if k not in alone], contexts, resolved):
         try:
             answers.update(_together(group, contexts, places, resolved))
         except DataError:  # one of them may have a column without a density: find out which
             alone += group
-    for k in alone:
-        field = fit_sample(contexts[k], resolved.method, weights=shares[k]).field
-        answers[k] = as_point_density(field).estimate(places[k])
+    for k in sorted(alone):
+        with _naming(f"sample {k}"):
+            field = fit_sample(contexts[k], model, weights=shares[k]).field
+            answers[k] = as_point_density(field).estimate(places[k])
     kinds = samples if queries is None else queries
     return [_in_kind(answers[k], kind) for k, kind in enumerate(kinds)]
+
+
+def _one_each(given: Any, count: int, what: str) -> list[Any]:
+    """A list with something for every sample."""
+    if not isinstance(given, list | tuple) or len(given) != count:
+        raise DataError(f"{count} samples: give a list of as many {what}")
+    return list(given)
+
+
+def _has_gaps(*tensors: Tensor) -> bool:
+    return any(bool(tensor.isnan().any()) for tensor in tensors)
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Errors and warnings say what they are about."""
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            yield
+    except DataError as error:
+        raise DataError(f"{what}: {error}") from None
+    for warning in told:
+        warnings.warn(f"{what}: {warning.message}", warning.category, stacklevel=5)
 
 
 def _groups(numbers: list[int], contexts: Sequence[Tensor], resolved: Resolved) -> Iterator[list[int]]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from discoformer.api.fitting import fit_sample
 from discoformer.core.checks import DataError
 from discoformer.core.fields import PointDensity, as_point_density
+from discoformer.functionals.splits import check_pair
 
 __all__ = ["DensityRatio", "ratio"]
 
@@ -49,13 +50,21 @@ class DensityRatio:
         return np.exp(log_ratio) if isinstance(log_ratio, np.ndarray) else log_ratio.exp()
 
 
-def ratio(X: Any, Y: Any, *, relative: float = 0.0, model: Any = "default") -> DensityRatio:
+def ratio(
+    X: Any,
+    Y: Any,
+    *,
+    relative: float = 0.0,
+    weights: tuple[Any, Any] = (None, None),
+    model: Any = "default",
+) -> DensityRatio:
     """The density of the sample X over that of Y.
 
     Parameters
     ----------
     X, Y : (n, d) and (m, d)
     relative : between 0 and 1: the share of X's density in the denominator, which bounds the ratio
+    weights : (n,) and (m,), either of them may be None
     model : as for `discoformer.DiScoFormer`
 
     Examples
@@ -67,7 +76,16 @@ def ratio(X: Any, Y: Any, *, relative: float = 0.0, model: Any = "default") -> D
     """
     if not 0 <= relative < 1:
         raise DataError(f"relative={relative}: give a share from 0 to below 1")
-    f, g = (as_point_density(fit_sample(sample, model).field) for sample in (X, Y))
+    own = check_pair(weights)
+    f, g = (
+        as_point_density(fit_sample(sample, model, weights=share).field)
+        for sample, share in zip((X, Y), own, strict=True)
+    )
     if f.dim != g.dim:
         raise DataError(f"the samples have {f.dim} and {g.dim} column(s): give the same columns of both")
+    if f.support != g.support:
+        raise DataError(
+            f"the fits are of columns {f.support} and {g.support}, the others carry no density: give columns "
+            "that carry one in both samples"
+        )
     return DensityRatio(f, g, relative)

@@ -25,7 +25,14 @@ from discoformer.columns.lattice import dequantize
 from discoformer.columns.left_out import restrict, share_bounds
 from discoformer.columns.split import SplitColumns, fit_split
 from discoformer.columns.support import divide, divide_survey, rows_suffice
-from discoformer.core.checks import DataError, check_context, check_weights, to_tensor
+from discoformer.core.checks import (
+    ColumnError,
+    DataError,
+    check_context,
+    check_weights,
+    column_names,
+    to_tensor,
+)
 from discoformer.core.composed import push
 from discoformer.core.fields import Field, Method
 from discoformer.core.transforms import (
@@ -101,7 +108,8 @@ class FitRecipe(Method):
         if weights is not None and context.ndim == 2:  # rows of weight zero do not count
             there = weights > 0
             context, weights = context[there], weights[there]
-        bounds, names = self.bounds, self.names
+        bounds = self.bounds
+        names: Sequence[Any] | None = self.names
         transforms: list[Transform] = []
         points, restriction = context, None
         if self.drop:
@@ -110,7 +118,7 @@ class FitRecipe(Method):
                 if bounds is not None:
                     bounds, left_out, restriction = share_bounds(context.detach(), left_out, bounds, names)
                 points, transforms = left_out.normalize(points), [left_out]
-                names = [f"column {j}" if names is None else names[j] for j in kept]  # as in the table
+                names = [j if names is None else names[j] for j in kept]  # as in the table
         points = points.to(torch.float64)
         weights = None if weights is None else weights.to(torch.float64)
         if bounds is not None and set(bounds) != {FREE}:
@@ -122,7 +130,11 @@ class FitRecipe(Method):
                 if left_out is not None:
                     points = left_out.normalize(points)
                     transforms.append(left_out)
-        field = self._for_size(*points.shape[-2:])._fit(points, weights)
+                    names = [j if names is None else names[j] for j in left_out.kept]
+        try:
+            field = self._for_size(*points.shape[-2:])._fit(points, weights)
+        except ColumnError as error:  # the method counts what is left
+            raise (error if names is None else error.named(names)) from None
         if restriction is not None:
             return restrict(push(field, transforms[1:]), restriction, transforms[:1])
         return push(field, transforms)
@@ -153,7 +165,7 @@ def _fit_mixed(
     drop: bool,
 ) -> Field:
     """Fit a method to rows (n, d), NaN where there is a gap, by the kinds of the columns."""
-    points, weights = _without_empty_rows(points, weights)
+    points, weights = _without_empty_rows(points, weights, names)
     split = fit_split(points, kinds, names)
     inside = split.normalize(dequantize(points, weights, kinds))
     transforms: list[Transform] = [split]
@@ -170,16 +182,22 @@ def _fit_mixed(
         transforms.append(maps)
     levels = tuple(split.columns[j].levels for j in split.categories)
     layout = Layout(tuple(kinds[j].period for j in numbers), levels)
-    if layout.plain and not bool(inside.isnan().any()):
-        return push(method._fit(inside, weights), transforms)
-    if not isinstance(method, MixedMethod):
-        raise DataError(
-            "categories, gaps and circular columns need a mixture network such as 'default', with axes"
-        )
-    return push(method.fit_mixed(inside, weights, layout), transforms)
+    try:
+        if layout.plain and not bool(inside.isnan().any()):
+            return push(method._fit(inside, weights), transforms)
+        if isinstance(method, MixedMethod):
+            return push(method.fit_mixed(inside, weights, layout), transforms)
+    except ColumnError as error:  # the method counts numbers first, and what is left
+        order = [*numbers, *split.categories]
+        raise error.named([j if names is None else names[j] for j in order]) from None
+    raise DataError(
+        "categories, gaps and circular columns need a mixture network such as 'default', with axes"
+    )
 
 
-def _without_empty_rows(points: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _without_empty_rows(
+    points: Tensor, weights: Tensor | None, names: Sequence[str] | None
+) -> tuple[Tensor, Tensor | None]:
     """The rows that say anything at all; warns of the others."""
     empty = points.isnan().all(-1)
     gone = int(empty.sum())
@@ -191,7 +209,7 @@ def _without_empty_rows(points: Tensor, weights: Tensor | None) -> tuple[Tensor,
         weights = None if weights is None else weights[~empty] / weights[~empty].sum()
     lost = points.isnan().all(0).nonzero().flatten().tolist()
     if lost:
-        raise DataError(f"column {lost[0]} has no value at all: leave it out")
+        raise DataError(f"{column_names(lost, names)}: no value at all, leave it out")
     return points, weights
 
 

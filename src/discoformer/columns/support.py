@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -67,11 +68,14 @@ def divide(points: Tensor, weights: Tensor | None, names: Sequence[str] | None =
     """
     points = points.detach()
     _check_units(points.abs().flatten(0, -2).amax(0), points.dtype, names)
+    constant, collinear, samples = _dropped_columns(points, weights)
     return _division(
         points.shape[-1],
-        *_dropped_columns(points, weights),
+        constant,
+        collinear,
         names,
         lambda kept, dropped: _relation(points, weights, kept, dropped),
+        _because(samples, points.shape[:-2]),
     )
 
 
@@ -92,14 +96,17 @@ def _division(
     collinear: Sequence[int],
     names: Sequence[str] | None,
     relate: Callable[[list[int], list[int]], Relation],
+    because: str = "",
 ) -> Division:
     dropped = sorted({*constant, *collinear})
     kept = [j for j in range(dim) if j not in set(dropped)]
     if not kept:
-        raise DataError("every column is constant (or all weight is on one row): there is no density")
+        raise DataError(
+            f"every column is constant (or all weight is on one row){because}: there is no density"
+        )
     if not dropped:
         return Division(kept, None)
-    _warn(constant, collinear, names)
+    _warn(constant, collinear, names, because)
     own = None if names is None else tuple(names)
     return Division(kept, KeptColumns(tuple(kept), tuple(dropped), relate(kept, dropped), own))
 
@@ -112,21 +119,32 @@ def _check_units(size: Tensor, dtype: torch.dtype, names: Sequence[str] | None) 
         raise DataError(f"{which}: no value is larger than {least:.0e}, change the unit")
 
 
-def _warn(constant: Sequence[int], collinear: Sequence[int], names: Sequence[str] | None) -> None:
+def _because(samples: Sequence[int], batch: torch.Size) -> str:
+    """Which samples of a batch are to blame, at most three; nothing to say of a single one."""
+    if not batch or not samples:
+        return ""
+    shown = [", ".join(str(int(i)) for i in np.unravel_index(k, batch)) for k in samples[:3]]
+    rest = len(samples) - len(shown)
+    return f" in sample {' and '.join(shown)}" + (f" and {rest} more" if rest else "")
+
+
+def _warn(
+    constant: Sequence[int], collinear: Sequence[int], names: Sequence[str] | None, because: str
+) -> None:
     reasons = []
     if constant:
         reasons.append(f"{column_names(constant, names)} (constant)")
     if collinear:
         reasons.append(f"{column_names(collinear, names)} (linear in the columns before)")
     warnings.warn(
-        f"left out {' and '.join(reasons)}: the log density is that of the other columns",
+        f"left out {' and '.join(reasons)}{because}: the log density is that of the other columns",
         SupportWarning,
         stacklevel=4,
     )
 
 
-def _dropped_columns(context: Tensor, weights: Tensor | None) -> tuple[list[int], list[int]]:
-    """Constant and collinear columns of a sample (..., n, d): those of any sample of the batch.
+def _dropped_columns(context: Tensor, weights: Tensor | None) -> tuple[list[int], list[int], list[int]]:
+    """Constant and collinear columns of a sample (..., n, d): those of any sample of the batch; and which.
 
     The share of a column's variance that the columns before it leave unexplained is at least the smallest
     eigenvalue of the correlation matrix.  So only samples where that is small are examined one by one.
@@ -134,11 +152,12 @@ def _dropped_columns(context: Tensor, weights: Tensor | None) -> tuple[list[int]
     rows, dim = context.shape[-2:]
     points = context.reshape(-1, rows, dim)
     shares = None if weights is None else weights.expand(context.shape[:-1]).reshape(-1, rows)
-    found = constant_columns(points, shares).any(0).tolist()
+    flat = constant_columns(points, shares)
+    found, samples = flat.any(0).tolist(), set(flat.any(-1).nonzero().flatten().tolist())
     constant = [j for j in range(dim) if found[j]]
     kept = [j for j in range(dim) if not found[j]]
     if not rows > len(kept) > 1:
-        return constant, []
+        return constant, [], sorted(samples)
     points, eps = points[..., kept].to(torch.float64), torch.finfo(context.dtype).eps
     shares = None if shares is None else shares.to(torch.float64)
     correlation = _correlation(points, shares)
@@ -148,8 +167,10 @@ def _dropped_columns(context: Tensor, weights: Tensor | None) -> tuple[list[int]
     dependent: set[int] = set()
     for k in (~fine).nonzero().flatten().tolist():
         find = partial(dependent_columns, points[k], None if shares is None else shares[k])
-        dependent.update(kept[j] for j in _collinear(correlation[k], find, eps))
-    return constant, sorted(dependent)
+        own = _collinear(correlation[k], find, eps)
+        dependent.update(kept[j] for j in own)
+        samples |= {k} if own else set()
+    return constant, sorted(dependent), sorted(samples)
 
 
 def dropped_by_survey(survey: Survey) -> tuple[list[int], list[int]]:

@@ -14,6 +14,7 @@ from torch.masked import MaskedTensor
 from discoformer.core import private
 
 __all__ = [
+    "ColumnError",
     "DataError",
     "check_context",
     "check_points",
@@ -40,6 +41,23 @@ class DataError(ValueError):
     """
 
     __module__ = "discoformer"  # where users import it from
+
+
+class ColumnError(DataError):
+    """Columns cannot be used, and why: a caller that knows them by other names says them again.
+
+    >>> error = ColumnError([1], "constant")
+    >>> str(error), str(error.named(["age", "height"]))
+    ('column 1: constant', "'height': constant")
+    """
+
+    def __init__(self, columns: Sequence[int], why: str, names: Sequence[Any] | None = None) -> None:
+        super().__init__(f"{column_names(columns, names) or 'some columns'}: {why}")
+        self.columns, self.why = columns, why
+
+    def named(self, names: Sequence[Any]) -> ColumnError:
+        """The same with names of the columns."""
+        return ColumnError(self.columns, self.why, names)
 
 
 def column_names(columns: Sequence[int], names: Sequence[Any] | None = None) -> str:
@@ -160,9 +178,10 @@ drop or fill such rows first
     finite = torch.isfinite(tensor) | tensor.isnan() if gaps else torch.isfinite(tensor)
     if not bool(finite.all()):
         bad = (~finite).nonzero()
-        row, column = (int(i) for i in bad[0, -2:])
+        *sample, row, column = bad[0].tolist()
+        where = f"sample {', '.join(map(str, sample))}, " if sample else ""
         raise DataError(
-            f"{name} has a NaN or infinite value at row {row}, column {column} "
+            f"{name} has a NaN or infinite value at {where}row {row}, column {column} "
             f"({len(bad)} in all): drop or fill such rows first"
         )
     return tensor

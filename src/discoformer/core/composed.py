@@ -250,6 +250,19 @@ def _check_values(columns: Sequence[int], values: Any, *, gaps: bool) -> Tensor:
     return points
 
 
+def less_unseen(left_out: Tensor, inside: Tensor, unseen: float) -> Tensor:
+    """Log densities of rows that are left out, without the optimism that leaving out does not see.
+
+    Where slots are and which view is right would change, too, if a row was not there.  With the gain
+    g = log f - log f_-i of a row that the fit has seen, ``unseen`` log(1 + g) comes off: about that share of
+    a small gain, and less of a large one, for a row that lies alone has hardly any say in where slots are.
+
+    >>> less_unseen(torch.tensor([-1.0, -9.0]), torch.tensor([-0.9, -1.0]), 0.7)
+    tensor([ -1.0667, -10.5381])
+    """
+    return left_out - unseen * (inside - left_out).clamp_min(0.0).log1p()
+
+
 @dataclass(frozen=True, repr=False)
 class Blend(Density):
     """The mixture sum_k w_k f_k of densities.
@@ -258,8 +271,8 @@ class Blend(Density):
     ----------
     parts : K densities of the same columns
     log_weight : (..., K), log of the weights, which sum to one; a part of weight zero is not asked
-    unseen : what choices among the parts, and inside them, add to the optimism that `left_out` of the parts
-        sees, as a share of it
+    unseen : how much choices among the parts, and inside them, add to the optimism that `left_out` of the
+        parts sees (`less_unseen`)
 
     Examples
     --------
@@ -361,16 +374,17 @@ class Blend(Density):
     def left_out(self, rows: Tensor, weights: Tensor | None = None) -> Tensor:
         """The parts without the row; their weights are those of all rows.
 
-        A fit without the row would choose otherwise, which no part sees: ``unseen`` times the difference to
-        the log density in the sample is taken off.
+        A fit without the row would choose otherwise, which no part sees: `less_unseen` takes it off.
         """
         heard = self._heard
         parts = torch.stack([self.parts[k].left_out(rows, weights) for k in heard], -1)
         found = (parts + self.log_weight[..., heard].unsqueeze(-2).to(parts)).logsumexp(-1)
-        return found - self.unseen * (self.log_density(rows) - found) if self.unseen else found
+        return less_unseen(found, self.log_density(rows), self.unseen) if self.unseen else found
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
-        return Blend(tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight)
+        return Blend(
+            tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight, self.unseen
+        )
 
     def blurred(self, noise: Tensor) -> Density | None:
         parts = tuple(part.blurred(noise) for part in self.parts)

@@ -17,9 +17,10 @@ NumPy arrays go in, NumPy arrays come out; tensors stay tensors, on their device
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,7 +29,17 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, check_context, check_points, check_weights, holds
 
-__all__ = ["Density", "Estimate", "Field", "Method", "PointDensity", "as_density", "as_point_density"]
+__all__ = [
+    "Density",
+    "Estimate",
+    "Field",
+    "HasField",
+    "Method",
+    "PointDensity",
+    "as_density",
+    "as_field",
+    "as_point_density",
+]
 
 A = TypeVar("A", NDArray[np.float64], Tensor)
 
@@ -201,7 +212,22 @@ class Method(ABC):
         points = check_context(context)
         if points is context:  # what the caller does to it later changes nothing
             points = points.clone()
-        return self._fit(points, check_weights(weights, points))
+        share = check_weights(weights, points)
+        try:
+            return self._fit(points, share)
+        except DataError as error:
+            raise (error if points.ndim == 2 else self._of_sample(points, share, error)) from None
+
+    def _of_sample(self, points: Tensor, weights: Tensor | None, error: DataError) -> DataError:
+        """The error of a batch (..., n, d) with the number of the first sample that has one by itself."""
+        for index in np.ndindex(points.shape[:-2]):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self._fit(points[index], None if weights is None else weights[index])
+            except DataError as own:
+                return DataError(f"sample {', '.join(map(str, index))}: {own}")
+        return error
 
     def pads(self, rows: int, size: int, dim: int) -> bool:
         """Whether a sample may be filled up to ``size`` rows by copies without weight: no answer changes.
@@ -213,6 +239,21 @@ class Method(ABC):
     def for_few_rows(self) -> Method:
         """The method to use when a sample has few rows per column; by default this one."""
         return self
+
+
+@runtime_checkable
+class HasField(Protocol):
+    """A fitted estimator, such as `DiScoFormer`: its field is all that is asked of it."""
+
+    field_: Field
+
+
+def as_field(source: Field | HasField) -> Field:
+    """The field of a fitted estimator, or the field itself; `DataError` for anything else."""
+    field = source.field_ if isinstance(source, HasField) else source
+    if not isinstance(field, Field):
+        raise DataError(f"a {type(source).__name__} is no density: fit a DiScoFormer first")
+    return field
 
 
 def as_point_density(field: Field) -> PointDensity:

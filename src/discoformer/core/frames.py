@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from discoformer.core.checks import DataError, column_names
+from discoformer.core.checks import ColumnError, DataError
 from discoformer.core.transforms import Frame, scaling_frame
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Whiten",
     "constant_columns",
     "dependent_columns",
+    "refuse_constant",
     "turn_to_kurtosis",
 ]
 
@@ -97,7 +98,7 @@ class Whiten:
         correlation = _second_moment(standard, weights)
         deficient, tolerance = _deficient(correlation.detach())
         if bool(deficient.any()):
-            raise DataError(_deficiency_message(context.detach(), weights, deficient, tolerance**0.5))
+            raise _deficiency(context.detach(), weights, deficient, tolerance**0.5)
         return self._frame(FrameMoments(center, scale, correlation))
 
     def from_moments(self, moments: FrameMoments) -> Frame:
@@ -228,20 +229,30 @@ def _standardize(context: Tensor, weights: Tensor | None) -> tuple[Tensor, Tenso
     """Center (..., 1, d), scale (..., d) and the standardized points (..., n, d)."""
     center = context.mean(-2, keepdim=True) if weights is None else weights.unsqueeze(-2) @ context
     centered = context - center
-    counts = 1 if weights is None else (weights > 0).unsqueeze(-1)  # a row of weight zero does not count
-    spread = (centered.detach().abs() * counts).amax(-2)  # guards the squares against under- and overflow
-    eps = torch.finfo(context.dtype).eps
-    constant = spread <= 4 * eps * (context.detach().abs() * counts).amax(-2)
-    if bool(constant.any()):
-        columns = constant.reshape(-1, constant.shape[-1]).any(0).nonzero().flatten().tolist()
-        raise DataError(
-            f"{column_names(columns)}: constant, so the sample has no density there; drop the column(s)"
-        )
+    spread = _spread(context, centered, weights)  # guards the squares against under- and overflow
     unit = centered / spread.unsqueeze(-2)
     squares = unit.square()
     variance = squares.mean(-2) if weights is None else (weights.unsqueeze(-2) @ squares).squeeze(-2)
     scale = variance.sqrt()
     return center, scale * spread, unit / scale.unsqueeze(-2)
+
+
+def refuse_constant(context: Tensor, weights: Tensor | None = None) -> None:
+    """Raise `DataError` if a column of a sample (..., n, d) is constant."""
+    center = context.mean(-2, keepdim=True) if weights is None else weights.unsqueeze(-2) @ context
+    _spread(context, context - center, weights)
+
+
+def _spread(context: Tensor, centered: Tensor, weights: Tensor | None) -> Tensor:
+    """The largest distance (..., d) of every column from its center; `DataError` where there is none."""
+    counts = 1 if weights is None else (weights > 0).unsqueeze(-1)  # a row of weight zero does not count
+    spread = (centered.detach().abs() * counts).amax(-2)
+    eps = torch.finfo(context.dtype).eps
+    constant = spread <= 4 * eps * (context.detach().abs() * counts).amax(-2)
+    if bool(constant.any()):
+        columns = constant.reshape(-1, constant.shape[-1]).any(0).nonzero().flatten().tolist()
+        raise ColumnError(columns, "constant, so the sample has no density there; drop the column(s)")
+    return spread
 
 
 def _deficient(correlation: Tensor) -> tuple[Tensor, float]:
@@ -257,20 +268,20 @@ def _second_moment(points: Tensor, weights: Tensor | None) -> Tensor:
     return (points * weights.unsqueeze(-1)).mT @ points
 
 
-def _deficiency_message(context: Tensor, weights: Tensor | None, deficient: Tensor, tolerance: float) -> str:
+def _deficiency(context: Tensor, weights: Tensor | None, deficient: Tensor, tolerance: float) -> DataError:
     """Say which columns of the first deficient sample of a batch depend on those before them."""
     points = context[deficient][0] if deficient.ndim else context
     if weights is not None and deficient.ndim:
         weights = weights[deficient][0]
     rows, dim = points.shape
     if rows <= dim:
-        return (
+        return DataError(
             f"{rows} rows in {dim} columns span no {dim}-dimensional density: "
             f"give at least {dim + 1} rows, fewer columns, or principal components"
         )
     columns = dependent_columns(points, weights, tolerance)
-    which = column_names(columns) or "some columns"
-    return f"{which}: a linear combination of the other columns (singular covariance); drop it or use PCA"
+    why = "a linear combination of the other columns (singular covariance); drop it or use PCA"
+    return ColumnError(columns, why)
 
 
 class _InverseSqrt(torch.autograd.Function):

@@ -15,8 +15,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import traced
-from discoformer.core.fields import Field
+from discoformer.core.checks import DataError, one_line, traced
+from discoformer.core.fields import Field, as_field
 from discoformer.core.transforms import ColumnMap, Transform
 
 __all__ = ["is_tracked", "moved", "untracked"]
@@ -37,18 +37,35 @@ M = TypeVar("M", bound=_Module)
 def moved(field: F, where: torch.device | torch.dtype | str) -> F:
     """A copy of a field with all its tensors on a device, or in a floating type.
 
+    Parameters
+    ----------
+    field : stays as it is
+    where : a device, or its name; or a floating type
+
     >>> from discoformer.baselines.kde import KDE
     >>> moved(KDE().fit([[0.0], [1.0]]), torch.float32).log_density(torch.zeros(1, 1)).dtype
     torch.float32
     """
-    place = torch.device(where) if isinstance(where, str) else where
+    place = _place(where)
 
     def move(tensor: Tensor) -> Tensor:
         stays = isinstance(place, torch.dtype) and not tensor.is_floating_point()
         return tensor if stays else tensor.to(place)
 
-    result: F = _each_tensor(field, move)
+    result: F = _each_tensor(as_field(field), move)
     return result
+
+
+def _place(where: Any) -> torch.device | torch.dtype:
+    """A device that is there, or a floating type; anything else is a `DataError`."""
+    if isinstance(where, torch.dtype) and where.is_floating_point:
+        return where
+    if isinstance(where, str | torch.device):
+        with one_line(
+            f"no device {str(where)!r} here, give one that torch has, or a type such as torch.float32"
+        ):
+            return torch.empty(0, device=where).device
+    raise DataError(f"{where!r} is no place: give a device such as 'cuda', or a type such as torch.float32")
 
 
 def is_tracked(field: Field) -> bool:

@@ -28,21 +28,24 @@ from discoformer.core.fields import Field, Method, PointDensity
 from discoformer.functionals.columns import for_kinds_of
 from discoformer.functionals.splits import (
     Functional,
+    Known,
     Rows,
     Source,
     Split,
     at_own_sample,
+    check_pair,
     field_of,
     log_density_of,
     needs_method,
     score_and_divergence,
     score_of,
     shuffled,
+    source_of,
 )
 
 __all__ = ["jensen_shannon", "kl_divergence", "relative_fisher_information"]
 
-Other = Method | Field | None
+Other = Source | None
 Weights = tuple[Any, Any]
 _SPREAD_ROWS = 512  # enough to estimate a variance whose terms need divergences of scores
 _MOST = 1e4  # of a log ratio; beyond it nothing changes, and a density may be zero
@@ -67,7 +70,7 @@ def kl_divergence(
     Parameters
     ----------
     first, second : (..., n, d) and (..., m, d), the samples of f and g
-    source, other : Method or Field of f and of g; the second may be left out where the first is a method,
+    source, other : of f and of g, as for `entropy`; the second may be left out where the first is a method,
         which is then fitted to both samples
     weights : (..., n) and (..., m), either of them may be None
     split, folds : how f is estimated at its own sample; g is fitted to all of ``second``.
@@ -108,7 +111,7 @@ def relative_fisher_information(
     Parameters
     ----------
     first, second : (..., n, d) and (..., m, d), the samples of f and g
-    source, other : Method or Field of f and of g; the second may be left out where the first is a method,
+    source, other : of f and of g, as for `entropy`; the second may be left out where the first is a method,
         which is then fitted to both samples
     weights : (..., n) and (..., m), either of them may be None
     split : "none", "folds" or "balanced"
@@ -155,7 +158,7 @@ def jensen_shannon(
     Parameters
     ----------
     first, second : (..., n, d) and (..., m, d), the samples of f and g
-    source, other : Method or Field of f and of g; the second may be left out where the first is a method,
+    source, other : of f and of g, as for `entropy`; the second may be left out where the first is a method,
         which is then fitted to both samples
     weights : (..., n) and (..., m), either of them may be None
     split, folds : how each density is estimated at its own sample.
@@ -196,7 +199,7 @@ def _shrinkage(samples: tuple[Rows, Rows], ratios: Sequence[Tensor]) -> Tensor:
     return low
 
 
-def _of_columns(x: Rows, y: Rows, f: Source, g: Source) -> tuple[Rows, Rows, Source, Source]:
+def _of_columns(x: Rows, y: Rows, f: Known, g: Known) -> tuple[Rows, Rows, Known, Known]:
     """The sources, told the kinds of the columns of both samples together."""
     if x.points.ndim != 2 or y.points.ndim != 2:
         return x, y, f, g
@@ -242,15 +245,15 @@ def _worth(rows: Rows) -> Tensor | float:
 
 
 def _pair(
-    first: Any, second: Any, weights: Weights, source: Source, other: Source | None
-) -> tuple[Rows, Rows, Method | Field, Method | Field]:
-    if not isinstance(weights, tuple | list) or len(weights) != 2:
-        raise DataError("weights of two samples: give a pair, None where all rows count the same")
-    x = Rows.check(first, weights[0], "first sample")
-    y = Rows.check(check_points(second, "second sample", min_rows=2).to(x.points), weights[1])
+    first: Any, second: Any, weights: Weights, source: Source, other: Other
+) -> tuple[Rows, Rows, Known, Known]:
+    of_first, of_second = check_pair(weights)
+    x = Rows.check(first, of_first, "first sample")
+    y = Rows.check(check_points(second, "second sample", min_rows=2).to(x.points), of_second, "second sample")
     if x.points.shape[-1] != y.points.shape[-1]:
         raise DataError(
             f"the samples have {x.points.shape[-1]} and {y.points.shape[-1]} column(s): "
             "give the same columns of both"
         )
-    return x, y, source, needs_method(source) if other is None else other
+    f = source_of(source)
+    return x, y, f, needs_method(f) if other is None else source_of(other)

@@ -24,6 +24,7 @@ from discoformer.core.fields import Field, Method, as_density
 from discoformer.functionals.columns import for_kinds_of
 from discoformer.functionals.splits import (
     Functional,
+    Known,
     Rows,
     Source,
     Split,
@@ -32,6 +33,7 @@ from discoformer.functionals.splits import (
     log_density_of,
     needs_method,
     one_step_of,
+    source_of,
     squared_score_of,
 )
 
@@ -54,8 +56,9 @@ def entropy(
     Parameters
     ----------
     sample : (..., n, d)
-    source : Method or Field
-        What estimates log f; a field is evaluated as it is, whatever ``split`` says.
+    source : what estimates log f
+        A method or its name, such as "default", which is fitted to the sample; or a field or a fitted
+        `DiScoFormer`, which are evaluated as they are, whatever ``split`` says.
     weights : (..., n), optional
     split : "none", "folds", "balanced" or "loo", optional
     folds : int
@@ -69,7 +72,9 @@ def entropy(
     True
     """
     rows = Rows.check(sample, weights)
-    terms = -at_own_sample(rows, for_kinds_of(source, rows.points), log_density_of, split, folds).mean(0)
+    terms = -at_own_sample(
+        rows, for_kinds_of(source_of(source), rows.points), log_density_of, split, folds
+    ).mean(0)
     return Functional.like(sample, rows.mean(terms), rows.variance_of_mean(terms))
 
 
@@ -95,7 +100,7 @@ def fisher_information(
     Parameters
     ----------
     sample : (..., n, d)
-    source : Method or Field
+    source : as for `entropy`
     weights : (..., n), optional
     form : "one-step" or "square"
         The first needs the divergence of the score: d derivatives by autograd, unless the field has a
@@ -114,7 +119,7 @@ def fisher_information(
         raise DataError(f"form={form!r} is unknown: use {either(Form)}")
     rows = Rows.check(sample, weights)
     ask = one_step_of if form == "one-step" else squared_score_of
-    terms = at_own_sample(rows, source, ask, split, folds).mean(0)
+    terms = at_own_sample(rows, source_of(source), ask, split, folds).mean(0)
     return Functional.like(sample, rows.mean(terms), rows.variance_of_mean(terms))
 
 
@@ -133,8 +138,8 @@ def mutual_information(
     Parameters
     ----------
     first, second : (..., n, d1) and (..., n, d2); each row is one draw of the pair
-    source : Method or Field of the joint density, columns of ``first`` before those of ``second``
-    marginals : Method or Field of each part
+    source : of the joint density, as for `entropy`; columns of ``first`` before those of ``second``
+    marginals : a pair, the same of each part
         May be left out where ``source`` is a method, which is then fitted to the parts as well.  "joint"
         takes the margins of the joint density.  That is better where a part lies close to a curve: its own
         density is hard to estimate, and cancels.
@@ -150,8 +155,10 @@ def mutual_information(
     """
     rows, parts = _beside(weights, first, second)
     if marginals == "joint":
-        return _within(first, rows, parts, source, split, folds)
-    own = [None, None] if marginals is None else list(marginals)
+        return _within(first, rows, parts, source_of(source), split, folds)
+    own = (None, None) if marginals is None else marginals
+    if not isinstance(own, tuple | list) or len(own) != 2:
+        raise DataError("marginals: give a pair, one for each part, or 'joint'")
     terms = [(1, parts[0] + parts[1], source), *zip((-1, -1), parts, own, strict=True)]
     return _combine(first, rows, source, terms, split, folds)
 
@@ -160,7 +167,7 @@ def conditional_mutual_information(
     first: Any,
     second: Any,
     given: Any,
-    source: Method,
+    source: str | Method,
     *,
     weights: Any = None,
     split: Split | None = None,
@@ -171,7 +178,7 @@ def conditional_mutual_information(
     Parameters
     ----------
     first, second, given : (..., n, d1), (..., n, d2) and (..., n, d3); each row is one draw of all three
-    source : a method, which is fitted to all of them and to the parts
+    source : a method or its name, which is fitted to all of them and to the parts
     weights : (..., n), optional
     split, folds : how the densities are estimated at their own samples.
 
@@ -188,14 +195,14 @@ def conditional_mutual_information(
 
 
 def total_correlation(
-    sample: Any, source: Method, *, weights: Any = None, split: Split | None = None, folds: int = 5
+    sample: Any, source: str | Method, *, weights: Any = None, split: Split | None = None, folds: int = 5
 ) -> Functional:
     """How far columns are from independent, E log f(x) / (f(x_1) ... f(x_d)), in nats.
 
     Parameters
     ----------
     sample : (..., n, d)
-    source : a method, which is fitted to all columns and to each
+    source : a method or its name, which is fitted to all columns and to each
     weights : (..., n), optional
     split, folds : how the densities are estimated at their own samples.
 
@@ -212,7 +219,7 @@ def total_correlation(
 
 
 def _within(
-    like: Any, rows: Rows, parts: Sequence[list[int]], source: Source, split: Split | None, folds: int
+    like: Any, rows: Rows, parts: Sequence[list[int]], source: Known, split: Split | None, folds: int
 ) -> Functional:
     """Mutual information of two sets of columns, by the margins of the joint density."""
 
@@ -238,8 +245,9 @@ def _combine(
     Fields answer in one pass, methods in one or two: broadcasting takes care of it.
     """
     total: Tensor | float = 0.0
+    known = source_of(source)
     for sign, columns, own in terms:
-        who = needs_method(source) if own is None else own
+        who = needs_method(known) if own is None else source_of(own)
         own_rows = rows.select(columns)
         who = for_kinds_of(who, own_rows.points)
         total = total + sign * at_own_sample(own_rows, who, log_density_of, split, folds)

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
@@ -34,15 +35,18 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points, check_weights
-from discoformer.core.fields import Density, Field, Method, as_point_density
+from discoformer.core.fields import Density, Field, HasField, Method, as_field, as_point_density
+from discoformer.methods import resolve
 
 __all__ = [
     "Functional",
     "ImpossibleWarning",
+    "Known",
     "Rows",
     "Source",
     "Split",
     "at_own_sample",
+    "check_pair",
     "either",
     "field_of",
     "log_density_of",
@@ -51,13 +55,17 @@ __all__ = [
     "score_and_divergence",
     "score_of",
     "shuffled",
+    "source_of",
     "squared_score_of",
 ]
 
 Split = Literal["none", "folds", "balanced", "loo"]
 """How a functional corrects for evaluating a fit at points that it has seen."""
 
-Source = Method | Field
+Known = Method | Field
+Source = str | Path | Known | HasField
+"""What a functional asks: a method or its name, which is fitted, or a field or fitted estimator, as it is."""
+
 Ask = Callable[[Field, Tensor], Tensor]
 _ERRORS = 2.0  # an estimate this many standard errors below zero is called impossible
 _CHUNK = 1024  # points at a time where autograd keeps a graph for the divergence of the score
@@ -121,9 +129,13 @@ class Rows(NamedTuple):
 
     @classmethod
     def check(cls, sample: Any, weights: Any = None, name: str = "sample") -> Rows:
-        """Rows from what a user gives, checked."""
+        """Rows from what a user gives, checked; of one sample without those of weight zero."""
         points = check_points(sample, name, min_rows=2)
-        return cls(points, check_weights(weights, points))
+        share = check_weights(weights, points)
+        if share is None or points.ndim > 2 or bool((share > 0).all()):
+            return cls(points, share)
+        there = share > 0
+        return cls(check_points(points[there], f"{name} with weight", min_rows=2), share[there])
 
     def fit(self, method: Method) -> Field:
         """The method, fitted to the rows with their weights."""
@@ -158,8 +170,19 @@ class _KnowsDivergence(Protocol):
     def score_divergence(self, queries: Tensor) -> Tensor: ...
 
 
+def source_of(source: Source) -> Known:
+    """The method behind a name or path, the field of a fitted estimator; methods and fields themselves.
+
+    >>> source_of("kde-loo").bandwidth
+    'loo'
+    """
+    if isinstance(source, Method):
+        return source
+    return resolve(source).method if isinstance(source, str | Path) else as_field(source)
+
+
 def at_own_sample(
-    rows: Rows, source: Source, ask: Ask, split: Split | None, folds: int, usual: Split = "balanced"
+    rows: Rows, source: Known, ask: Ask, split: Split | None, folds: int, usual: Split = "balanced"
 ) -> Tensor:
     """What ``source`` answers at its own sample, (passes, ..., n) or (passes, ..., n, d).
 
@@ -247,13 +270,20 @@ def score_and_divergence(field: Field, points: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(scores, -2), torch.cat(divergences, -1)
 
 
+def check_pair(weights: Any) -> tuple[Any, Any]:
+    """The weights of two samples."""
+    if not isinstance(weights, tuple | list) or len(weights) != 2:
+        raise DataError("weights of two samples: give a pair, None where all rows count the same")
+    return weights[0], weights[1]
+
+
 def shuffled(points: Tensor) -> Tensor:
     """Row numbers in a random order that is always the same; the data may be sorted or periodic."""
     order = torch.randperm(points.shape[-2], generator=torch.Generator().manual_seed(0))
     return order.to(points.device)
 
 
-def field_of(source: Source, rows: Rows) -> Field:
+def field_of(source: Known, rows: Rows) -> Field:
     return source if isinstance(source, Field) else rows.fit(source)
 
 
@@ -261,7 +291,7 @@ def either(kind: Any) -> str:
     return " or ".join(map(repr, get_args(kind)))
 
 
-def needs_method(source: Source) -> Method:
+def needs_method(source: Known) -> Method:
     if not isinstance(source, Method):
         raise DataError("one field cannot stand for several densities: give a field for each, or a method")
     return source

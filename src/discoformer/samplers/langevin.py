@@ -10,32 +10,29 @@ starts with a tempered score and cools it, so that points find modes that are fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, check_context
+from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field, PointDensity
+from discoformer.samplers.oracle import Score, Source, check_start, score_function, source_of
 
-__all__ = ["Score", "annealed", "langevin", "score_function"]
+__all__ = ["annealed", "langevin"]
 
-Score = Callable[[Tensor], Tensor]
 _BEST_ACCEPTANCE = 0.574  # of MALA
 _INFLATED = 0.02  # what steps that cannot be refused may add to a variance, about twice
+_FLAT = 1e-6  # ratio of eigenvalues of a correlation: less is none
 _TUNED = 0.5  # share of the steps in which the step size is still tuned
-
-
-def score_function(score: Field | Score) -> Score:
-    """The score of a field, or the function itself."""
-    return score.score if isinstance(score, Field) else score
 
 
 @torch.no_grad()
 def langevin(
-    score: Field | Score,
+    score: Source,
     start: Any,
     *,
     steps: int = 1000,
@@ -47,7 +44,7 @@ def langevin(
 
     Parameters
     ----------
-    score : a field, or any function from points (n, d) to scores (n, d)
+    score : a field, a fitted `DiScoFormer`, or any function from points (n, d) to scores (n, d)
     start : (n, d); their covariance sets the scale of the steps in every direction
     steps : how many; each asks for n scores
     step_size : h; tuned in the first half of the steps by default.  Where moves can be refused, to the best
@@ -65,21 +62,22 @@ def langevin(
     >>> bool((points.mean(0) - torch.tensor([3.0, 0.0])).abs().max() < 0.2)
     True
     """
-    points = check_context(start)
+    points = check_start(start)
     _check(steps, step_size)
-    exact = isinstance(score, PointDensity) if adjusted is None else adjusted
-    if exact and not isinstance(score, PointDensity):
+    source = source_of(score, points.shape[-1])
+    exact = isinstance(source, PointDensity) if adjusted is None else adjusted
+    if exact and not isinstance(source, PointDensity):
         raise DataError("a score alone cannot refuse moves: give a density, or adjusted=False")
     root = _root_covariance(points)
-    if not exact or not isinstance(score, PointDensity):
-        return _unadjusted(score_function(score), points, root, step_size, steps, generator)
+    if not exact or not isinstance(source, PointDensity):
+        return _unadjusted(score_function(source), points, root, step_size, steps, generator)
     size = points.shape[-1] ** (-1 / 3) if step_size is None else step_size
-    return _adjusted(score, points, root, size, steps, step_size is None, generator)
+    return _adjusted(source, points, root, size, steps, step_size is None, generator)
 
 
 @torch.no_grad()
 def annealed(
-    score: Field | Score,
+    score: Source,
     start: Any,
     *,
     temperatures: Sequence[float] = (16.0, 8.0, 4.0, 2.0, 1.0),
@@ -105,12 +103,14 @@ def annealed(
     >>> bool(right > 0.1)
     True
     """
-    points = check_context(start)
+    points = check_start(start)
     _check(steps, step_size)
-    if not temperatures or min(temperatures) <= 0 or temperatures[-1] != 1:
-        raise DataError(f"temperatures {list(temperatures)}: give positive numbers that end with 1")
-    for temperature in temperatures:
-        tempered = _tempered(score, temperature)
+    source = source_of(score, points.shape[-1])
+    levels = [float(temperature) for temperature in np.atleast_1d(temperatures)]
+    if not levels or min(levels) <= 0 or levels[-1] != 1:
+        raise DataError(f"temperatures {levels}: give positive numbers that end with 1")
+    for temperature in levels:
+        tempered = _tempered(source, temperature)
         points = langevin(tempered, points, steps=steps, step_size=step_size, generator=generator)
     return points
 
@@ -175,7 +175,7 @@ def _adjusted(
     generator: torch.Generator | None,
 ) -> Tensor:
     """Moves that are accepted or rejected; while it is tuned, the step size follows the acceptance rate."""
-    log_density, score = density._estimate(points)
+    log_density, score = density.estimate(points)  # refused where the start has no answer
     inverse = torch.linalg.inv(root)
     for step in range(steps):
         moved, noise = _proposal(points, score, root, size, generator)
@@ -202,15 +202,17 @@ def _proposal(
 
 
 def _root_covariance(points: Tensor) -> Tensor:
-    """A matrix R (d, d) with R' R the covariance of the points."""
-    centred = points - points.mean(-2, keepdim=True)
-    covariance = centred.mT @ centred / max(1, points.shape[-2] - 1)
-    spread = covariance.diagonal(dim1=-2, dim2=-1).mean().clamp_min(torch.finfo(points.dtype).tiny)
-    ridge = 1e-6 * spread * torch.eye(points.shape[-1], dtype=points.dtype, device=points.device)
-    root: Tensor = torch.linalg.cholesky(covariance + ridge).mT
-    return root
+    """A matrix R (d, d) with R' R the covariance of the points, or its diagonal where they lie in a plane."""
+    unit = points.std(-2, keepdim=True)
+    z = (points - points.mean(-2, keepdim=True)) / unit
+    correlation = z.mT @ z / (points.shape[-2] - 1)
+    eigenvalues = torch.linalg.eigvalsh(correlation)
+    flat = eigenvalues[..., 0] <= _FLAT * eigenvalues[..., -1]  # as of fewer points than columns
+    alone = torch.eye(points.shape[-1], dtype=points.dtype, device=points.device)
+    root: Tensor = torch.linalg.cholesky(torch.where(flat[..., None, None], alone, correlation)).mT
+    return root * unit
 
 
 def _check(steps: int, step_size: float | None) -> None:
-    if steps < 1 or (step_size is not None and not step_size > 0):
-        raise DataError(f"steps={steps}, step_size={step_size}: give positive numbers")
+    if not isinstance(steps, int) or steps < 1 or (step_size is not None and not step_size > 0):
+        raise DataError(f"steps={steps}, step_size={step_size}: give positive numbers, steps are whole")

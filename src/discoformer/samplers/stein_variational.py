@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_context, check_weights
-from discoformer.core.fields import Field
-from discoformer.samplers.langevin import Score, score_function
+from discoformer.samplers.oracle import Source, check_start, score_function, source_of
 
 __all__ = ["kernel_stein_discrepancy", "svgd"]
 
@@ -28,7 +27,7 @@ _PAIRS = 2**22  # pairs of points at a time
 
 @torch.no_grad()
 def svgd(
-    score: Field | Score, start: Any, *, steps: int = 500, step_size: float = 0.1, decay: float = 0.9
+    score: Source, start: Any, *, steps: int = 500, step_size: float = 0.1, decay: float = 0.9
 ) -> Tensor:
     """Particles (n, d) of the law with this score by Stein variational gradient descent.
 
@@ -37,7 +36,7 @@ def svgd(
 
     Parameters
     ----------
-    score : a field, or any function from points (n, d) to scores (n, d)
+    score : a field, a fitted `DiScoFormer`, or any function from points (n, d) to scores (n, d)
     start : (n, d)
     steps, step_size : how many, and how far in units of the columns' standard deviations at the start
     decay : of the running mean
@@ -50,16 +49,19 @@ def svgd(
     >>> bool(abs(points.mean() - 3) < 0.1)
     True
     """
-    points = check_context(start)
-    if steps < 1 or not step_size > 0 or not 0 <= decay < 1:
-        raise DataError(f"steps={steps}, step_size={step_size}, decay={decay}: give positive numbers")
-    ask, count = score_function(score), points.shape[-2]
-    unit = points.std(-2, keepdim=True).clamp_min(torch.finfo(points.dtype).eps)
+    points = check_start(start)
+    if not isinstance(steps, int) or steps < 1 or not step_size > 0 or not 0 <= decay < 1:
+        raise DataError(
+            f"steps={steps}, step_size={step_size}, decay={decay}: give positive numbers, steps are whole"
+        )
+    ask, count = score_function(source_of(score, points.shape[-1])), points.shape[-2]
+    unit = points.std(-2, keepdim=True)
     squares = torch.zeros_like(points)
     for step in range(steps):
         distance = torch.cdist(points, points).square()
-        width = distance.median() / math.log(count + 1)
-        width = torch.where(width > 0, width, distance.mean().clamp_min(torch.finfo(points.dtype).tiny))
+        apart = distance.flatten(-2)
+        width = apart.median(-1).values / math.log(count + 1)
+        width = torch.where(width > 0, width, apart.mean(-1))[..., None, None]
         kernel = (-distance / width).exp()
         repulsion = 2 / width * (kernel.sum(-1, keepdim=True) * points - kernel @ points)
         flow = unit * (kernel @ ask(points) + repulsion) / count  # in units of the columns
@@ -72,14 +74,14 @@ def svgd(
 
 @torch.no_grad()
 def kernel_stein_discrepancy(
-    points: Any, score: Field | Score, *, weights: Any = None, bandwidth: float | None = None
+    points: Any, score: Source, *, weights: Any = None, bandwidth: float | None = None
 ) -> float:
     """How far points (n, d) are from the law with this score; zero in the limit if they come from it.
 
     Parameters
     ----------
     points : (n, d)
-    score : a field, or any function from points (n, d) to scores (n, d)
+    score : a field, a fitted `DiScoFormer`, or any function from points (n, d) to scores (n, d)
     weights : (n,), optional
     bandwidth : h; the median distance of the points by default.  Give the same one to compare.
 
@@ -91,15 +93,17 @@ def kernel_stein_discrepancy(
     >>> kernel_stein_discrepancy(x, law) < 0.1 < kernel_stein_discrepancy(x + 1, law)
     True
     """
-    x = check_context(points).double()
+    x = check_context(points, name="points").detach().double()
     if x.ndim != 2:
         raise DataError(f"points have shape {tuple(x.shape)}, expected (rows, columns)")
     mass = check_weights(weights, x)
     share = torch.full_like(x[:, 0], 1 / len(x)) if mass is None else mass
     width = float(torch.pdist(x[:2048]).median()) if bandwidth is None else bandwidth
     if not width > 0:
-        raise DataError(f"bandwidth {width}: give a positive number")
-    s = score_function(score)(x)
+        raise DataError(
+            f"bandwidth {width}: give a positive number; most points are the same if you gave none"
+        )
+    s = score_function(source_of(score, x.shape[-1]))(x)
     x, s = x / width, s * width  # in these units the kernel has width one
     total = x.new_zeros(())
     rows = max(1, _PAIRS // len(x))

@@ -89,6 +89,10 @@ def finetune(
     method = load_model(model) if isinstance(model, str | Path) else model
     network, rebuild = _take_apart(method)
     trained = copy.deepcopy(network).to(torch.float32).requires_grad_(True)
+    if isinstance(data, type) and issubclass(data, Prior):
+        raise DataError(f"{data.__name__} is a class: give an object of it, {data.__name__}()")
+    if isinstance(dims, int) or not all(isinstance(dim, int) for dim in dims):
+        raise DataError(f"dims={dims!r}: give a list of whole numbers, such as [2]")
     if isinstance(data, Prior):
         loss = _prior_loss(trained, data, dims, sizes, seed)
         pairs = [pair for dim in sorted(set(dims)) for pair in _drawn(data, dim, sizes[1])]

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.normal_scores import NormalScores
+from discoformer.core.checks import DataError
 from discoformer.core.composed import push
+from discoformer.core.frames import refuse_constant
 from discoformer.core.transforms import ColumnMaps, Frame
 from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.student import StudentMixture
@@ -25,7 +27,11 @@ def fit_margins(network: UnifiedNetwork, context: Tensor, weights: Tensor | None
     config = network.core.config
     columns = context.mT.unsqueeze(-1)  # (..., d, n, 1)
     share = None if weights is None else weights.unsqueeze(-2).expand(columns.shape[:-1])
-    frame, axes = network.place(columns, share)
+    try:
+        frame, axes = network.place(columns, share)
+    except DataError:  # one column at a time: say which it is
+        refuse_constant(context, weights)
+        raise
     flat = frame.normalize(columns).reshape(-1, *columns.shape[-2:])
     share = None if share is None else share.reshape(flat.shape[:-1])
     sample = in_groups(flat, share, config.margin_groups)

@@ -60,7 +60,7 @@ class UnifiedConfig:
     their mean scale.  Margins have at most ``margin_slots`` slots and are read off ``margin_groups`` groups
     of neighbours.  Tables with categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and
     categories are seen as ``category_columns`` columns.  ``unseen`` is the optimism that leave-one-out in
-    closed form does not see, as a share of what it sees: measured once, by
+    closed form does not see, as a share of what it sees (`core.blend.less_unseen`): measured once, by
     ``paper/benchmarks/loo_folds.py --calibrate``.  The view without axes starts ``axes_lead`` standard errors
     behind those with them.
     """
@@ -78,7 +78,7 @@ class UnifiedConfig:
     mixed_rounds: int = 8
     category_columns: int = 4
     unseen: float = 0.5
-    axes_lead: float = 1.0
+    axes_lead: float = 3.0
 
     def __post_init__(self) -> None:
         check_sizes(vars(self), _LEAST)

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.kinds import Layout, MixedMethod
-from discoformer.core.composed import Blend, push
+from discoformer.columns.support import rows_suffice
+from discoformer.core.composed import Blend, less_unseen, push
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.moving import untracked
@@ -86,7 +87,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         maps = fit_margins(self.network, context, weights)
         both = torch.stack([context, maps.normalize(context)], -3)  # (..., 2, n, d)
         sights = [_look(self.network, both, weights)]
-        if context.shape[-1] > 1:  # one column has no axes
+        if _has_third(context):
             sights.append(_look(self.without_axes(), context.unsqueeze(-3), weights))
         stretch = maps.log_det_left_out(At(context, both[..., 1, :, :], _all(context)), weights)
         slope = torch.cat([frames.log_det for _, frames in sights], -1).unsqueeze(-1)  # (..., K, 1)
@@ -154,7 +155,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         inner = self.network._fit(at.inside, None)
         normal = inner.left_out(at.inside) + maps.log_det_left_out(at, None)
         views, left_out = [plain, push(inner, [maps])], [plain.left_out(rows), normal]
-        if rows.shape[-1] > 1:
+        if _has_third(rows):
             views.append(self.without_axes()._fit(rows, None))
             left_out.append(views[-1].left_out(rows))
         return self._weighed(views, torch.stack(left_out, -2), rows, None)
@@ -174,9 +175,15 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         if heard is not None and bool((heard.sum(-1) == 1).all()):
             return Blend(tuple(views), heard.to(left_out).log(), self._unseen)
         inside = torch.stack([view._estimate(rows).log_density for view in views], -2)
-        chance = self._chances(left_out - self._unseen * (inside - left_out), weights)
+        chance = self._chances(less_unseen(left_out, inside, self._unseen), weights)
         heard = chance.detach() > SILENT if heard is None else heard
         return Blend(tuple(views), log_weights(chance, heard), self._unseen)
+
+
+def _has_third(context: Tensor) -> bool:
+    """Whether there is a view without axes: one column has none, and few rows have no covariance to go by."""
+    rows, dim = context.shape[-2:]
+    return dim > 1 and rows_suffice(rows, dim)
 
 
 def _look(network: UnifiedNetwork, contexts: Tensor, weights: Tensor | None) -> tuple[Seen, Frame]:
