@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PLAIN", "TextStyle", "neutral", "output_writer", "style_of", "table_writer"]
 
-Write = Callable[[Any], object]  # takes numbers (k, d) or a frame
+Write = Callable[[Any], None]  # takes numbers (k, d) or a frame
 CLOCKS = ("%H:%M", "%H:%M:%S")  # formats of times of the day and of spans of time
 
 
@@ -125,7 +125,7 @@ def table_writer(
         with path.open("wb") as file:
             header = {"descr": "<f8", "fortran_order": False, "shape": (rows, len(names))}
             np.lib.format.write_array_header_1_0(file, header)
-            yield lambda piece: file.write(_numbers(piece).astype("<f8").tobytes())
+            yield lambda piece: _append(file, piece)
         return
     if suffix == ".parquet":
         with _ParquetWriter(path, names) as write:
@@ -133,6 +133,10 @@ def table_writer(
         return
     with _text_writer(path, names, style) as append:
         yield append
+
+
+def _append(file: Any, piece: Any) -> None:
+    file.write(_numbers(piece).astype("<f8").tobytes())
 
 
 def _numbers(piece: Any) -> NDArray[np.float64]:

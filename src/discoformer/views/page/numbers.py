@@ -79,7 +79,7 @@ def density_numbers(field: Field) -> Numbers:
     >>> field = load_model("default").fit(np.random.default_rng(0).normal(size=(50, 2)))
     >>> numbers = density_numbers(field)
     >>> numbers["kind"], [part["kind"] for part in numbers["parts"]]
-    ('blend', ['pushed', 'pushed'])
+    ('blend', ['pushed', 'pushed', 'pushed'])
     """
     raise DataError(
         f"{type(field).__name__} has no closed form that a page could carry: live pictures need a mixture "
