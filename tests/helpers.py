@@ -14,8 +14,8 @@ from torch import Tensor
 from discoformer.baselines.kde import KDE
 from discoformer.columns.bounds import FREE
 from discoformer.columns.fit_recipe import FitRecipe
+from discoformer.core.composed import Pushforward
 from discoformer.core.fields import Estimate, Method, PointDensity
-from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import SupportWarning
 from discoformer.functionals import (
     entropy,

@@ -10,15 +10,13 @@ from helpers import gmm_sample, normal, random_covariance
 from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
-from discoformer.columns.bounds import fit_maps
+from discoformer.columns.bounds import Scaling, fit_maps
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.normal_scores import NormalScores
-from discoformer.columns.scaling import Scaling
 from discoformer.columns.split import SplitColumns, SplitKind, fit_split
-from discoformer.core.blend import Blend
+from discoformer.core.composed import Blend, Pushforward, push
 from discoformer.core.fields import Density, as_density
 from discoformer.core.frames import FRAMES
-from discoformer.core.pushforward import Pushforward, push
 from discoformer.core.transforms import ColumnMaps, SupportWarning
 from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture

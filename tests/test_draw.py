@@ -19,11 +19,11 @@ from helpers import gmm_sample
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Density
-from discoformer.core.pushforward import push
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.views.page.bundle import bundle
+from discoformer.views.page.render import bundle
 
 TOOLS = Path(__file__).parents[1] / "tools"
 NODE = shutil.which("node")

@@ -23,8 +23,7 @@ from discoformer.core.atomic_files import replacing
 from discoformer.core.checks import DataError
 from discoformer.methods import resolve
 from discoformer.models.mixture.unified_network import UnifiedNetwork
-from discoformer.views.page.bundle import bundle, read_asset
-from discoformer.views.page.render import script_json
+from discoformer.views.page.render import bundle, read_asset, script_json
 
 SOURCES = Path(__file__).parent / "draw"
 

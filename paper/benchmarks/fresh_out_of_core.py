@@ -17,7 +17,7 @@ from discoformer import DiScoFormer
 from discoformer.api.answers import answers
 from discoformer.data.writer import table_writer
 from discoformer.methods import RangeWarning
-from discoformer.scale.opening import open_source
+from discoformer.scale.source import open_source
 from discoformer_paper.harness.memory import peak_gigabytes
 
 

@@ -23,7 +23,7 @@ import torch
 from number_tables import NAMES, number_table
 from torch import Tensor
 
-from discoformer.core.blend import Blend, less_unseen
+from discoformer.core.composed import Blend, less_unseen
 from discoformer.core.fields import as_density
 from discoformer.evaluation.known_truth import prior_datasets
 from discoformer.functionals.splits import Rows, at_own_sample, log_density_of

@@ -26,8 +26,8 @@ from sklearn.model_selection import cross_val_score
 
 from discoformer.baselines.flow import FlowDensity
 from discoformer.core.checks import DataError
+from discoformer.core.composed import PushedDensity
 from discoformer.core.fields import Density, Method, PointDensity, as_point_density
-from discoformer.core.pushforward import PushedDensity
 from discoformer.methods import resolve
 from discoformer.priors import Distribution
 from discoformer_paper.harness.benchmark import Session, benchmark

@@ -19,9 +19,9 @@ from discoformer import KDE, DataError, DiScoFormer, PointDensity, RangeWarning,
 from discoformer.api.fitting import fit_sample, fit_stream
 from discoformer.columns.bounds import FREE
 from discoformer.columns.fit_recipe import FitRecipe
-from discoformer.core.pushforward import PushedField
+from discoformer.core.composed import PushedField
 from discoformer.methods import METHODS, resolve
-from discoformer.scale.opening import open_source
+from discoformer.scale.source import open_source
 from discoformer.scale.stream import Stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::discoformer.RangeWarning")

@@ -6,7 +6,7 @@ import torch
 
 from discoformer.baselines import SplineFlow
 from discoformer.baselines.flow import FlowDensity
-from discoformer.core.pushforward import PushedDensity
+from discoformer.core.composed import PushedDensity
 
 
 def test_the_flow_integrates_to_one_and_its_score_is_the_gradient_and_it_can_be_drawn() -> None:

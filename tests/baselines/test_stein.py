@@ -10,8 +10,8 @@ from discoformer.baselines import stein
 from discoformer.baselines.kde import KDE
 from discoformer.baselines.stein import CurlFreeIMQ, Gaussian, Kernel, NuMethod, SpectralStein, SteinGradient
 from discoformer.core.checks import DataError
+from discoformer.core.composed import PushedField
 from discoformer.core.fields import Method, PointDensity
-from discoformer.core.pushforward import PushedField
 from discoformer.core.transforms import Frame
 from discoformer.priors import gaussian
 

@@ -13,8 +13,8 @@ from discoformer.baselines.kde import KDE
 from discoformer.columns.bounds import HalfLine, Interval, fit_maps, parse_bounds
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError
+from discoformer.core.composed import Pushforward
 from discoformer.core.fields import Estimate, Method
-from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import At, ColumnMaps
 from discoformer.models.registry import load_model
 

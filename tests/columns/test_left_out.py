@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discoformer import DataError, DiScoFormer, SupportWarning
 from discoformer.columns.fit_recipe import FitRecipe
-from discoformer.core.restriction import Restriction
+from discoformer.columns.left_out import Restriction
 
 RNG = np.random.default_rng(0)
 pytestmark = pytest.mark.filterwarnings("ignore::discoformer.SupportWarning")

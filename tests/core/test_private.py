@@ -12,12 +12,12 @@ from torch import Tensor
 import discoformer
 from discoformer import DiScoFormer
 from discoformer.core import private
-from discoformer.core.tracing import holds, traced
+from discoformer.core.checks import holds, traced
 from discoformer.models.attention.softmax import attend
 from discoformer.models.registry import load_model
 
 PACKAGE = Path(discoformer.__file__).parent
-WAYS = ("_GAMMA", "_STACK", "FUSED_ATTENTION", "FUSED_ATTENTION_BACKWARD")
+WAYS = ("_GAMMA", "INTERPRETERS", "FUSED_ATTENTION", "FUSED_ATTENTION_BACKWARD")
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from make_files import GOOD
 
 from discoformer.core.checks import DataError
 from discoformer.data.files import read_table
-from discoformer.scale.opening import open_source
-from discoformer.scale.survey import survey
+from discoformer.scale.source import open_source
+from discoformer.scale.stream import survey
 
 INSERTS = (
     b"\x00" * 64,

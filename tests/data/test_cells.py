@@ -17,8 +17,7 @@ from discoformer.columns.schema import infer_schema
 from discoformer.core.checks import DataError
 from discoformer.data.files import read_queries, read_table
 from discoformer.data.reading import read_raw
-from discoformer.data.text_style import style_of
-from discoformer.data.writer import output_writer
+from discoformer.data.writer import output_writer, style_of
 
 
 def kinds_of(path: Path) -> dict[str, str]:

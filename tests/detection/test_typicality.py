@@ -5,8 +5,7 @@ import torch
 
 from discoformer.baselines.kde import KDE, KDEField, _kernel_frame
 from discoformer.columns.fit_recipe import FitRecipe
-from discoformer.core.blend import Blend
-from discoformer.core.pushforward import push
+from discoformer.core.composed import Blend, push
 from discoformer.core.transforms import scaling_frame
 from discoformer.detection import typicality as module
 from discoformer.detection.typicality import NOISE, Cloud, Neighbours, Typicality, through_noise

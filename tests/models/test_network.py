@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers import F64, attention_network, mixture_network, normal
 
-from discoformer.core.pushforward import PushedDensity
+from discoformer.core.composed import PushedDensity
 from discoformer.core.transforms import Frame
 from discoformer.models.network import Network
 

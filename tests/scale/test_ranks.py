@@ -11,9 +11,8 @@ from discoformer.core.checks import DataError
 from discoformer.core.frames import FRAMES
 from discoformer.models.mixture.landmarks import even_ranks
 from discoformer.scale import ranks
-from discoformer.scale.opening import open_source
 from discoformer.scale.ranks import generic_direction, rows_at_ranks, square_radius
-from discoformer.scale.source import ArraySource
+from discoformer.scale.source import ArraySource, open_source
 from discoformer.scale.stream import Stream
 
 

@@ -1,6 +1,6 @@
 // Frames of a sample in one or two columns, and the columns' own axes beside them.
 //
-// The twin of discoformer/core/frames.py and models/mixture/axes.py.
+// The twin of discoformer/core/frames.py.
 
 import { Frame } from "./transforms.js";
 

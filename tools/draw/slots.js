@@ -1,6 +1,6 @@
 // Slots and what they see of the points.
 //
-// The twin of discoformer/models/mixture/slots.py and statistics.py for one sample in a few columns.  Arrays are
+// The twin of discoformer/models/mixture/slots.py and sample.py for one sample in a few columns.  Arrays are
 // flat, row by row: means (M x d), matrices (M x d x d).
 
 import { inverseRoots } from "./linalg.js";

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, plain
 from discoformer.core.fields import Estimate, PointDensity
-from discoformer.scale.opening import open_source
-from discoformer.scale.source import Source, is_dask
-from discoformer.scale.survey import look
+from discoformer.scale.source import Source, is_dask, open_source
+from discoformer.scale.stream import look
 
 __all__ = ["answers", "estimate_remote", "estimate_source", "lazy_estimate"]
 
@@ -25,9 +23,14 @@ def answers(field: PointDensity, source: Source) -> Iterator[tuple[Tensor, Estim
     """Every chunk of the source with log density and score at its rows, in order."""
     if source.dim != field.dim:
         raise DataError(f"X has {source.dim} column(s), but the sample has {field.dim}")
+
+    @torch.no_grad()
+    def ask(chunk: Tensor) -> tuple[Tensor, Estimate[Tensor]]:
+        return chunk, field.estimate(chunk)
+
     done = 0
     try:
-        for chunk, estimate in source.map(_EstimateChunk(field), "estimating"):
+        for chunk, estimate in source.map(ask, "estimating"):
             yield chunk, estimate
             done += len(chunk)
     except DataError as error:
@@ -86,15 +89,6 @@ def lazy_estimate(field: PointDensity, array: Any) -> Estimate[Any]:
         _answer_block, field, dtype=np.float64, chunks=(rows.chunks[0], (dim + 1,)), meta=np.empty((0, 0))
     )
     return Estimate(both[:, 0], both[:, 1:])
-
-
-@dataclass(frozen=True)
-class _EstimateChunk:
-    field: PointDensity
-
-    @torch.no_grad()
-    def __call__(self, chunk: Tensor) -> tuple[Tensor, Estimate[Tensor]]:
-        return chunk, self.field.estimate(chunk)
 
 
 def _answer_block(block: NDArray[Any], field: PointDensity) -> NDArray[np.float64]:

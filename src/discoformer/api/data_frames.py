@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from numbers import Integral
@@ -14,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from discoformer.columns.familiar import Familiar
@@ -23,11 +21,10 @@ from discoformer.columns.schema import ColumnSchema, Schema, infer_schema
 from discoformer.columns.schema_convert import from_numbers, number_column, to_numbers
 from discoformer.columns.schema_overrides import override
 from discoformer.columns.schema_rules import classify
-from discoformer.core.checks import DataError, show_cell
-from discoformer.core.checks import plain as without_masks
+from discoformer.core.checks import DataError, show_cell, within_floats
 from discoformer.core.fields import as_density
 from discoformer.data.arrow import to_frame
-from discoformer.data.containers import kind_of, kind_of_type, labels_of, refuse_columns, refuse_text
+from discoformer.data.containers import kind_of, kind_of_type, labels_of, refuse_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +35,6 @@ __all__ = [
     "find_columns",
     "read_array_types",
     "read_frame",
-    "read_weights",
-    "validate_array",
 ]
 
 
@@ -73,7 +68,7 @@ class FrameColumns:
         if missing:
             have = ", ".join(map(show_cell, frame.columns))
             raise DataError(f"no column {show_cell(missing[0])}, which the sample has: there are {have}")
-        with _within_floats():
+        with within_floats():
             return to_numbers(frame, self.schema)
 
     def rows(self, values: NDArray[np.float64]) -> Any:
@@ -127,7 +122,7 @@ def read_frame(data: Any, types: Any, *, plain: bool) -> tuple[FrameColumns, NDA
         return None
     refuse_columns(data)
     frame = _as_pandas(data)
-    with _within_floats():
+    with within_floats():
         schema = infer_schema(frame, types)
     schema = schema.plain() if plain else schema
     refused = schema.named("refused")
@@ -189,29 +184,6 @@ def _filled(data: Any, values: NDArray[np.float64], columns: FrameColumns | None
     return sys.modules["polars"].from_pandas(frame) if kind_of(data) == "polars" else frame
 
 
-def validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Numbers (n, d) of an array, by scikit-learn's checks; text is refused by the name of its column."""
-    if type(X) is not np.ndarray:
-        refuse_columns(X)
-    X = without_masks(X)
-    try:
-        with _within_floats():
-            values: NDArray[Any] = validate_data(
-                estimator,
-                X,
-                reset=reset,
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                ensure_min_samples=2 if reset else 1,
-            )
-    except DataError:
-        raise
-    except (TypeError, ValueError):
-        refuse_text(X)
-        raise
-    return np.ascontiguousarray(values)  # torch knows no negative strides
-
-
 def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[int]:
     """Where columns that are given by label or, numbers, by position are among the labels.
 
@@ -236,25 +208,6 @@ def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[in
     if min(positions) < 0 or max(positions) >= len(labels):
         raise DataError(f"columns {asked}: there are columns 0 to {len(labels) - 1}")
     return positions
-
-
-def read_weights(weights: Any) -> Any:
-    """Sample weights (n,) as an array, or a tensor as it is."""
-    if weights is None or isinstance(weights, Tensor):
-        return weights
-    values = np.asarray(without_masks(weights, "sample_weight"), dtype=np.float64)
-    if values.ndim != 1:
-        raise DataError(f"sample weights have shape {values.shape}, expected one per row")
-    return values
-
-
-@contextmanager
-def _within_floats() -> Iterator[None]:
-    """A `DataError` for whole numbers of Python that no floating number can hold."""
-    try:
-        yield
-    except OverflowError:
-        raise DataError("X has whole numbers too large for floating numbers: change the unit") from None
 
 
 def _as_pandas(data: Any) -> pd.DataFrame:

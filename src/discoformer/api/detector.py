@@ -18,7 +18,7 @@ from discoformer.core.fields import as_density, as_points
 from discoformer.core.transforms import SupportWarning
 from discoformer.detection.copies import recalled
 from discoformer.detection.typicality import Typicality
-from discoformer.scale.opening import is_remote
+from discoformer.scale.source import is_remote
 
 __all__ = ["DensityDetector"]
 

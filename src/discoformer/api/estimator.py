@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from discoformer.api.error_bars import BarSource
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.questions import Questions
 from discoformer.columns.schema import Schema
-from discoformer.core.checks import DataError, check_points, check_weights, show_cell
+from discoformer.core.checks import DataError, plain, show_cell, within_floats
 from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
 from discoformer.data.containers import (
     kind_of,
@@ -29,13 +28,13 @@ from discoformer.data.containers import (
     refuse_columns,
     refuse_missing,
     refuse_other_labels,
+    refuse_text,
     wrap_column,
     wrap_columns,
 )
-from discoformer.detection.copies import left_out_with_copies
 from discoformer.functionals.bootstrap import WithSpread
 from discoformer.methods import takes_kinds
-from discoformer.scale.opening import is_remote, open_source
+from discoformer.scale.source import is_remote, open_source
 from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
@@ -148,30 +147,34 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise
 
     def _fit(self, X: Any, sample_weight: Any) -> Self:
-        bare = self.bounds is None and sample_weight is None
-        if is_remote(X) and not isinstance(X, np.memmap):
-            if not bare:
+        if type(X) is not np.ndarray and is_remote(X):
+            bare = self.bounds is None and sample_weight is None
+            mapped = isinstance(X, np.memmap)  # which can be read as a whole, too
+            if not (bare or mapped):
                 raise DataError("bounds and sample weights need the sample in memory: load it first")
-            return self._fit_source(X)
-        if (
-            isinstance(X, np.memmap)
-            and bare
-            and isinstance(choose(self.model, self.axes).method, StreamingMethod)
-        ):
-            return self._fit_source(X)
-        context = self._read_sample(X)
-        schema = None if self._frame is None else self._frame.schema
-        fitted = fit_sample(
-            context,
-            self.model,
-            weights=frames.read_weights(sample_weight),
-            bounds=self.bounds,
-            names=self._names if schema is None else [column.name for column in schema.used],
-            kinds=None if schema is None else schema.kinds,
-            own_bounds=None if schema is None else schema.bounds,
-            axes=self.axes,
-        )
-        self._keep(fitted, type(X), context, frames.read_weights(sample_weight))
+            if not mapped or (bare and isinstance(choose(self.model, self.axes).method, StreamingMethod)):
+                return self._fit_source(X)
+        mixed = takes_kinds(choose(self.model, self.axes))
+        context = self._read_sample(X, mixed)
+        schema, weights = None if self._frame is None else self._frame.schema, _read_weights(sample_weight)
+        try:
+            fitted = fit_sample(
+                context,
+                self.model,
+                weights=weights,
+                bounds=self.bounds,
+                names=self._names if schema is None else [column.name for column in schema.used],
+                kinds=None if schema is None else schema.kinds,
+                own_bounds=None if schema is None else schema.bounds,
+                axes=self.axes,
+            )
+        except DataError:
+            if not isinstance(X, Tensor):  # the same, by column
+                refuse_missing(context.numpy(), self._names and self._labels, gaps=mixed)
+            raise
+        if isinstance(X, Tensor):
+            self.n_features_in_ = fitted.field.dim
+        self._keep(fitted, type(X), context, weights)
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -239,27 +242,6 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         whole = len(self.field_.support) == self.field_.dim
         return values if self._frame is None else self._frame.drawn(values, self._sample, whole)
 
-    @property
-    def loo_log_density_(self) -> NDArray[np.float64]:
-        """Log density (n,) of every row of the sample under the fit without that row and its copies."""
-        check_is_fitted(self)
-        if self._sample is None:
-            raise AttributeError("loo_log_density_ needs the sample in memory: fit to an array or a frame")
-        if not hasattr(self, "_left_out"):
-            rows = torch.from_numpy(self._sample)
-            weights = None if self._weights is None else check_weights(self._weights, rows)
-            found = left_out_with_copies(as_density(self.field_), rows, weights)
-            self._left_out: NDArray[np.float64] = found.cpu().numpy()
-        return self._left_out.copy()  # the caller's own
-
-    def impute(self, X: Any, draws: int | None = None, random_state: Any = None) -> Any:
-        """X (m, d) with its gaps filled by what is expected given the rest of each row, in its own kind.
-
-        With ``draws``, a list of that many tables with random draws in the gaps, for multiple imputation.
-        """
-        check_is_fitted(self)
-        return frames.fill_gaps(self, X, draws, random_state)
-
     def marginal(self, columns: Any) -> DiScoFormer:
         """The estimator of some of the columns, by name or number, in that order; without another fit."""
         keep = self._positions(columns)
@@ -280,18 +262,6 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         row = np.array(cells if self._frame is None else self._frame.given(given, cells), dtype=np.float64)
         rest = [c for c in self.field_.support if c not in set(given)]
         return self._derived(as_density(self.field_).conditional(given, row), rest)
-
-    def explore(self) -> Any:
-        """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
-
-        Choose columns, drag sliders to hold others fixed, click rows; ``selected`` and ``given`` of the
-        widget say what was done.  Where rows of the fit were not kept, draws of the density stand for them.
-        """
-        check_is_fitted(self)
-        widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
-        names = [str(label) for label in self._labels]
-        schema = None if self._frame is None else self._frame.schema
-        return widget.explore(self.field_, self._sample, names, self._bounds, schema)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -354,7 +324,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _read_queries(self, X: Any) -> NDArray[np.float64]:
         """The columns of the density (m, D) at queries in memory."""
         if self._frame is None or labels_of(X) is None:
-            values = frames.validate_array(self, X, reset=False).astype(np.float64, copy=False)
+            values = self._validate(X, reset=False).astype(np.float64, copy=False)
             return values if values.shape[1] == self.field_.dim else values[:, self.support_]
         refuse_columns(X)
         if len(self._frame.labels) == self.n_features_in_:
@@ -390,8 +360,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._weights = None if weights is None else np.array(weights, dtype=np.float64)
         self._part = None
         self._gaps = (self.model, self.axes, takes_kinds(fitted.resolved))
-        if hasattr(self, "_left_out"):
-            del self._left_out
+        self._left_out = None
 
     def _set_names(self, names: Sequence[str] | None) -> None:
         if names is not None:
@@ -399,25 +368,43 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _read_sample(self, X: Any) -> Tensor:
+    def _read_sample(self, X: Any, mixed: bool) -> Tensor:
         """The sample as a tensor in its own precision, which is what its rounding errors come from."""
-        mixed = takes_kinds(choose(self.model, self.axes))
         self._frame = None
         if isinstance(X, Tensor):
-            context = check_points(X, "X", min_rows=2, gaps=mixed)
-            self.n_features_in_ = context.shape[-1]
             self._set_names(None)
-            return context
+            return X
         found = frames.read_frame(X, self.types, plain=not mixed)
         if found is None:
-            values = frames.validate_array(self, X, reset=True)
+            values = self._validate(X, reset=True)
             if self.types is not None and self.types != "continuous":
                 self._frame, values = frames.read_array_types(values, self.types)
         else:
             self._frame, values = found
             validate_data(self, X, reset=True, skip_check_array=True)  # how many columns, and their names
-        refuse_missing(values, self._names and self._labels, gaps=mixed)
         return torch.tensor(values)
+
+    def _validate(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        """Numbers (n, d) of an array, by scikit-learn's checks; text is refused by the name of its column."""
+        if type(X) is not np.ndarray:
+            refuse_columns(X)
+        X = plain(X)
+        try:
+            with within_floats():
+                values: NDArray[Any] = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite=False,
+                    ensure_min_samples=2 if reset else 1,
+                )
+        except DataError:
+            raise
+        except (TypeError, ValueError):
+            refuse_text(X)
+            raise
+        return np.ascontiguousarray(values)  # torch knows no negative strides
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -446,3 +433,13 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         result._frame = None if self._frame is None else self._frame.select(columns)
         result._keep(Fitted(field, choose(self.model, self.axes), bounds, kinds), self._holder)
         return result
+
+
+def _read_weights(weights: Any) -> Any:
+    """Sample weights (n,) as an array, or a tensor as it is."""
+    if weights is None or isinstance(weights, Tensor):
+        return weights
+    values = np.asarray(plain(weights, "sample_weight"), dtype=np.float64)
+    if values.ndim != 1:
+        raise DataError(f"sample weights have shape {values.shape}, expected one per row")
+    return values

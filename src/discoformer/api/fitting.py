@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
 from discoformer.columns.bounds import FREE, Bound, fill_bounds, parse_bounds
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
-from discoformer.core.checks import check_points
+from discoformer.core.checks import check_context, to_tensor
 from discoformer.core.fields import Field
+from discoformer.data.files import few_values
+from discoformer.data.table import Table
 from discoformer.methods import Resolved, check_range, resolve, takes_kinds, without_axes
 from discoformer.scale.stream import Stream
 
-__all__ = ["Fitted", "choose", "fit_sample", "fit_stream"]
+__all__ = ["Fitted", "choose", "fit_sample", "fit_stream", "fit_table"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def fit_sample(
     [0, 1]
     """
     resolved = choose(model, axes)
-    context: Tensor = check_points(sample, "X", min_rows=2, gaps=takes_kinds(resolved))
+    context = to_tensor(sample, "X")
+    context = check_context(context, name="X", gaps=takes_kinds(resolved) and context.ndim == 2)
     rows, dim = context.shape[-2:]
     pairs = parse_bounds(bounds, dim, names)
     if own_bounds is not None:
@@ -88,7 +90,8 @@ def fit_sample(
     told = None if kinds is None or set(kinds) == {CONTINUOUS} else list(kinds)
     if told is not None:  # a label has no bounds, even if all columns have the same
         pairs = [FREE if kind.kind == "category" else pair for pair, kind in zip(pairs, told, strict=True)]
-    field = FitRecipe(resolved.method, pairs, names, kinds=told).fit(context, weights)
+    recipe = FitRecipe(resolved.method, pairs, names, kinds=told)
+    field = recipe.fit_checked(context.clone() if context is sample else context, weights)
     check_range(resolved, rows, len(field.support))
     return Fitted(field, resolved, pairs, told)
 
@@ -101,3 +104,29 @@ def fit_stream(
     field = FitRecipe(resolved.method, names=names).fit_stream(stream)
     check_range(resolved, stream.rows, len(field.support))
     return Fitted(field, resolved, parse_bounds(None, stream.source.dim))
+
+
+def fit_table(table: Table, model: Any = "default", bounds: Any = None) -> Fitted:
+    """Fit a model to a table; warns of columns that have few values and are taken as continuous.
+
+    Parameters
+    ----------
+    table : the data, with its kinds, bounds and weights
+    model, bounds : as for `discoformer.DiScoFormer`; ``bounds`` go before those of the table
+
+    >>> import numpy as np
+    >>> table = Table(np.random.default_rng(0).normal(size=(50, 2)), ("a", "b"))
+    >>> fit_table(table, "kde-scott").field.support
+    [0, 1]
+    """
+    if note := few_values(table):
+        warnings.warn(note, stacklevel=2)
+    return fit_sample(
+        table.values,
+        model,
+        weights=table.weights,
+        bounds=bounds,
+        names=table.names,
+        kinds=table.kinds,
+        own_bounds=table.bounds,
+    )

@@ -1,8 +1,9 @@
-"""What can be asked of a fitted density beside its value: reasons, levels, summaries, error bars."""
+"""What can be asked of a fitted density beside its value: gaps, reasons, levels, summaries, error bars."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 import discoformer.functionals as functionals
+from discoformer.api.data_frames import FrameColumns, fill_gaps
 from discoformer.api.error_bars import BarSource, error_bars
-from discoformer.columns.single_cells import cell_words
+from discoformer.columns.bounds import Bound
+from discoformer.columns.schema_convert import cell_words
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
 from discoformer.data.containers import wrap_column
-from discoformer.detection.copies import recalled
+from discoformer.detection.copies import left_out_with_copies, recalled
 from discoformer.detection.levels import (
     DRAWS,
     conformal_p_values,
@@ -32,7 +35,6 @@ from discoformer.functionals.splits import Functional, Split
 from discoformer.functionals.summaries import Region, draw, highest_density_region, mode, probability
 
 if TYPE_CHECKING:
-    from discoformer.api.data_frames import FrameColumns
     from discoformer.api.fitting import Fitted
 
 __all__ = ["Questions"]
@@ -48,16 +50,49 @@ class Questions:
     _sample: NDArray[np.float64] | None
     _weights: NDArray[np.float64] | None
     _part: NDArray[np.float64] | None = None
+    _left_out: NDArray[np.float64] | None = None
+    _bounds: list[Bound]
 
     if TYPE_CHECKING:
 
-        @property
-        def loo_log_density_(self) -> NDArray[np.float64]: ...
         @property
         def _labels(self) -> list[Any]: ...
         def _ask(self, question: Callable[[Any], Any], X: Any) -> Any: ...
         def _positions(self, columns: Any) -> list[int]: ...
         def _fitted(self) -> Fitted: ...
+
+    def explore(self) -> Any:
+        """The fitted density as a live picture, in Jupyter, Colab, VS Code and marimo (extra ``widget``).
+
+        Choose columns, drag sliders to hold others fixed, click rows; ``selected`` and ``given`` of the
+        widget say what was done.  Where rows of the fit were not kept, draws of the density stand for them.
+        """
+        check_is_fitted(self)
+        widget = import_module("discoformer.views.widget")  # by name: that room stands above this one
+        names = [str(label) for label in self._labels]
+        schema = None if self._frame is None else self._frame.schema
+        return widget.explore(self.field_, self._sample, names, self._bounds, schema)
+
+    @property
+    def loo_log_density_(self) -> NDArray[np.float64]:
+        """Log density (n,) of every row of the sample under the fit without that row and its copies."""
+        check_is_fitted(self)
+        if self._sample is None:
+            raise AttributeError("loo_log_density_ needs the sample in memory: fit to an array or a frame")
+        if self._left_out is None:
+            rows = torch.from_numpy(self._sample)
+            weights = None if self._weights is None else check_weights(self._weights, rows)
+            found = left_out_with_copies(as_density(self.field_), rows, weights)
+            self._left_out = found.cpu().numpy()
+        return self._left_out.copy()  # the caller's own
+
+    def impute(self, X: Any, draws: int | None = None, random_state: Any = None) -> Any:
+        """X (m, d) with its gaps filled by what is expected given the rest of each row, in its own kind.
+
+        With ``draws``, a list of that many tables with random draws in the gaps, for multiple imputation.
+        """
+        check_is_fitted(self)
+        return fill_gaps(self, X, draws, random_state)
 
     def explain(self, X: Any, *, interval: float = 0.9) -> Reasons:
         """Why rows of X (m, d) are odd: -log p(x_j | the others) of every column, and what was expected.

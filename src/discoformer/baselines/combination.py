@@ -19,11 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.columns.layout import Layout, MixedMethod
-from discoformer.columns.scaling import fit_scaling
+from discoformer.columns.bounds import fit_scaling
+from discoformer.columns.kinds import Layout, MixedMethod
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Estimate, Field, PointDensity
-from discoformer.core.pushforward import push
 from discoformer.priors import LocationScaleMixture
 
 __all__ = ["MixturePerCombination"]
@@ -153,17 +153,15 @@ class _Combinations(PointDensity):
     def _shares(self, key: Key) -> Iterator[tuple[float, _NumbersLaw | None]]:
         """Share and mixture of every combination that agrees with ``key``, in which labels may be missing."""
         possible = float(prod(self.layout.levels))
-        fits = [own for own in self.counts if _matches(own, key)] if _GAP in key else [key]
+        fits = [key]
+        if _GAP in key:
+            fits = [o for o in self.counts if all(b in (a, _GAP) for a, b in zip(o, key, strict=True))]
         for own in fits:
             yield (self.counts.get(own, 0) + 1 / possible) / (self.rows + 1), self.own.get(own)
         known = (level for level, code in zip(self.layout.levels, key, strict=True) if code == _GAP)
         unseen = float(prod(known)) - len(fits)
         if _GAP in key and unseen > 0:
             yield unseen / possible / (self.rows + 1), None
-
-
-def _matches(own: Key, key: Key) -> bool:
-    return all(b in (a, _GAP) for a, b in zip(own, key, strict=True))
 
 
 def _codes(codes: NDArray[np.float64]) -> NDArray[np.int64]:

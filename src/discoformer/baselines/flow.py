@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.extras import require
 from discoformer.core.fields import Estimate, Method, PointDensity
 from discoformer.core.frames import Standardize
-from discoformer.core.pushforward import push
 
 __all__ = ["FlowDensity", "SplineFlow"]
 
@@ -53,6 +53,7 @@ class FlowDensity(PointDensity):
         return f"spline flow in {self.dim} column(s), trained for {self.epochs} epochs"
 
 
+@dataclass(kw_only=True, eq=False)
 class SplineFlow(Method):
     """Neural spline flow with early stopping.
 
@@ -69,29 +70,18 @@ class SplineFlow(Method):
     seed : of the split, the weights and the batches
     """
 
-    def __init__(
-        self,
-        *,
-        transforms: int = 3,
-        hidden: tuple[int, ...] = (64, 64),
-        bins: int = 8,
-        lr: float = 1e-3,
-        weight_decay: float = 1e-4,
-        validation: float = 0.2,
-        patience: int = 30,
-        epochs: int = 1000,
-        seed: int = 0,
-    ) -> None:
+    transforms: int = 3
+    hidden: tuple[int, ...] = (64, 64)
+    bins: int = 8
+    lr: float = 1e-3
+    weight_decay: float = 1e-4
+    validation: float = 0.2
+    patience: int = 30
+    epochs: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
         require("zuko", "bench", "a neural spline flow")
-        self.transforms = transforms
-        self.hidden = hidden
-        self.bins = bins
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.validation = validation
-        self.patience = patience
-        self.epochs = epochs
-        self.seed = seed
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
         if weights is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Method, PointDensity
 from discoformer.core.frames import Standardize
-from discoformer.core.pushforward import push
 from discoformer.priors import LocationScaleMixture
 
 __all__ = ["BayesianMixture", "GaussianMixtureBIC"]
@@ -59,6 +60,7 @@ class _SklearnMixture(Method):
         return push(_stack(fitted, context), [frame])
 
 
+@dataclass(eq=False)
 class GaussianMixtureBIC(_SklearnMixture):
     """Gaussian mixture whose number of components has the least BIC.
 
@@ -84,22 +86,17 @@ class GaussianMixtureBIC(_SklearnMixture):
     2
     """
 
-    def __init__(
-        self,
-        covariance: Literal["full", "diag"] = "full",
-        *,
-        components: Sequence[int] = range(1, 21),
-        n_init: int = 1,
-        seed: int = 0,
-    ) -> None:
-        if covariance not in ("full", "diag"):
-            raise DataError(f"covariance={covariance!r} is unknown: use 'full' or 'diag'")
-        if not components or min(components) < 1:
-            raise DataError(f"components={components!r}: give numbers of components, at least 1")
-        self.covariance = covariance
-        self.components = components
-        self.n_init = n_init
-        self.seed = seed
+    covariance: Literal["full", "diag"] = "full"
+    _: KW_ONLY
+    components: Sequence[int] = range(1, 21)
+    n_init: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.covariance not in ("full", "diag"):
+            raise DataError(f"covariance={self.covariance!r} is unknown: use 'full' or 'diag'")
+        if not self.components or min(self.components) < 1:
+            raise DataError(f"components={self.components!r}: give numbers of components, at least 1")
 
     def _mixture(self, points: NDArray[np.float64]) -> Any:
         from sklearn.mixture import GaussianMixture
@@ -128,6 +125,7 @@ class GaussianMixtureBIC(_SklearnMixture):
         return best
 
 
+@dataclass(eq=False)
 class BayesianMixture(_SklearnMixture):
     """Variational Gaussian mixture with full covariances; it empties the components it does not need.
 
@@ -146,11 +144,12 @@ class BayesianMixture(_SklearnMixture):
     (200, 2)
     """
 
-    def __init__(self, components: int = 20, *, seed: int = 0) -> None:
-        if components < 1:
-            raise DataError(f"components={components}: give at least 1")
-        self.components = components
-        self.seed = seed
+    components: int = 20
+    seed: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.components < 1:
+            raise DataError(f"components={self.components}: give at least 1")
 
     def _mixture(self, points: NDArray[np.float64]) -> Any:
         from sklearn.mixture import BayesianGaussianMixture

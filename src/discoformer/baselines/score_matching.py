@@ -15,6 +15,7 @@ long.  The paper compares its model with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 import torch
@@ -22,9 +23,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Field, Method
 from discoformer.core.frames import FRAMES
-from discoformer.core.pushforward import push
 
 __all__ = ["ScoreMatching", "ScoreNetwork", "implicit_loss", "perceptron", "sliced_loss"]
 
@@ -69,6 +70,7 @@ def sliced_loss(score: Score, points: Tensor, directions: Tensor) -> Tensor:
     return here.square().sum(-1) + 2 * (directions * slope).sum(-1)
 
 
+@dataclass(eq=False)
 class ScoreMatching(Method):
     """A multilayer perceptron (SiLU) fitted by score matching, full batch, AdamW.
 
@@ -94,34 +96,25 @@ class ScoreMatching(Method):
     torch.Size([200, 2])
     """
 
-    def __init__(
-        self,
-        steps: int = 1000,
-        loss: Loss = "implicit",
-        *,
-        hidden: tuple[int, ...] = (128, 128, 128, 128),
-        rate: float = 1e-3,
-        clip: float = 1.0,
-        radius: float = 0.05,
-        frame: str = "standardize",
-        seed: int = 0,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        if loss not in get_args(Loss):
-            raise DataError(f"loss={loss!r} is unknown: use 'implicit' or 'sliced'")
-        if frame not in FRAMES:
-            raise DataError(f"frame={frame!r} is unknown: use one of {', '.join(FRAMES)}")
-        if steps < 1 or rate <= 0 or clip <= 0 or radius <= 0 or min(hidden, default=0) < 1:
+    steps: int = 1000
+    loss: Loss = "implicit"
+    _: KW_ONLY
+    hidden: tuple[int, ...] = (128, 128, 128, 128)
+    rate: float = 1e-3
+    clip: float = 1.0
+    radius: float = 0.05
+    frame: str = "standardize"
+    seed: int = 0
+    dtype: torch.dtype = torch.float32
+
+    def __post_init__(self) -> None:
+        if self.loss not in get_args(Loss):
+            raise DataError(f"loss={self.loss!r} is unknown: use 'implicit' or 'sliced'")
+        if self.frame not in FRAMES:
+            raise DataError(f"frame={self.frame!r} is unknown: use one of {', '.join(FRAMES)}")
+        sizes = (self.steps, self.rate, self.clip, self.radius, min(self.hidden, default=0))
+        if not all(size > 0 for size in sizes):
             raise DataError("score matching needs positive steps, rate, clip, radius and hidden widths")
-        self.steps = steps
-        self.loss = loss
-        self.hidden = tuple(hidden)
-        self.rate = rate
-        self.clip = clip
-        self.radius = radius
-        self.frame = frame
-        self.seed = seed
-        self.dtype = dtype
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> Field:
         generator = torch.Generator().manual_seed(self.seed)

@@ -14,6 +14,7 @@ After Epstein, Dharmakeerthi, Rajan et al., *SD-KDE: Score-Debiased Kernel Densi
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -33,6 +34,7 @@ RULE = "sd-kde"
 EMPIRICAL = "empirical"
 
 
+@dataclass(eq=False)
 class SDKDE(Method):
     """Kernel density estimate of the sharpened sample.
 
@@ -56,12 +58,9 @@ class SDKDE(Method):
     True
     """
 
-    def __init__(
-        self, score: str | Method | Field = EMPIRICAL, bandwidth: Any = "scott", *, memory: int = MEMORY
-    ) -> None:
-        self.score = score
-        self.bandwidth = bandwidth
-        self.memory = memory
+    score: str | Method | Field = EMPIRICAL
+    bandwidth: Any = "scott"
+    memory: int = field(default=MEMORY, kw_only=True)
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> KDEField:
         frame = self._frame(context, weights)
@@ -117,6 +116,7 @@ def sdkde_frame(context: Tensor, weights: Tensor | None = None) -> Frame:
     return scaling_frame(standard.center, sigma * factor.unsqueeze(-1))
 
 
+@dataclass(eq=False)
 class AutogradScore(Method):
     """A method whose score is the gradient of its own log density, by autograd.
 
@@ -128,16 +128,15 @@ class AutogradScore(Method):
     True
     """
 
-    def __init__(self, method: Method) -> None:
-        self.method = method
+    method: Method
 
     def _fit(self, context: Tensor, weights: Tensor | None) -> PointDensity:
         return _AutogradDensity(as_point_density(self.method.fit(context, weights)))
 
 
+@dataclass(eq=False, repr=False)
 class _AutogradDensity(PointDensity):
-    def __init__(self, field: PointDensity) -> None:
-        self.field = field
+    field: PointDensity
 
     @property
     def dim(self) -> int:

@@ -32,9 +32,9 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import effective_size, scaled_frame
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Field, Method
 from discoformer.core.frames import Standardize
-from discoformer.core.pushforward import push
 
 __all__ = ["CurlFreeIMQ", "Gaussian", "Kernel", "KernelScore", "NuMethod", "SpectralStein", "SteinGradient"]
 

@@ -33,12 +33,11 @@ from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.schema import infer_schema
 from discoformer.core.atomic_files import check_folder, replacing
-from discoformer.core.checks import DataError, show_cell
+from discoformer.core.checks import DataError, refuse_unknown
 from discoformer.core.fields import Method
 from discoformer.core.progress import track
 from discoformer.data.datasets import REAL, real_dataset
 from discoformer.data.files import Table, few_values
-from discoformer.data.table import all_names
 from discoformer.evaluation.held_out import HeldOut, held_out_log_likelihood, score_error
 from discoformer.evaluation.known_truth import Dataset, gmm_dataset
 from discoformer.methods import PEERS, Resolved, describe_methods, resolve, takes_kinds
@@ -214,9 +213,7 @@ def _check_folds(sample: ComparedTable, folds: int) -> None:
 def _read_real(name: str, columns: Sequence[str] | None) -> Table:
     table = real_dataset(name)
     if columns:
-        unknown = [column for column in columns if column not in table.names]
-        if unknown:
-            raise DataError(f"{name}: no column {show_cell(unknown[0])}, it has {all_names(table.names)}")
+        refuse_unknown(columns, table.names, "it has", f"{name}: ")
         kept = [table.names.index(column) for column in columns]
         table = Table(table.values[:, kept], tuple(columns))
     return table

@@ -32,11 +32,11 @@ from discoformer.cli.options import (
 from discoformer.cli.parser import command_parser
 from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, why
 from discoformer.columns.schema import Schema, infer_schema
-from discoformer.columns.single_cells import cell_words
+from discoformer.columns.schema_convert import cell_words
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, as_density
-from discoformer.data.batches import Batches, open_batches
+from discoformer.data.batches import Batches, columns_to_stream, open_batches
 from discoformer.data.files import (
     Table,
     check_output,
@@ -47,17 +47,13 @@ from discoformer.data.files import (
     refuse_without_density,
 )
 from discoformer.data.numeric import used_schema
-from discoformer.data.peek import columns_to_stream
-from discoformer.data.text_style import style_of
-from discoformer.data.writer import neutral, output_writer
+from discoformer.data.writer import neutral, output_writer, style_of
 from discoformer.detection.copies import left_out_with_copies
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.methods import resolve, takes_kinds
-from discoformer.scale.opening import open_source
-from discoformer.scale.source import ArraySource, Source
-from discoformer.scale.stream import Stream, StreamingMethod
-from discoformer.scale.survey import look
-from discoformer.views.pictures import check_picture
+from discoformer.scale.source import ArraySource, Source, open_source
+from discoformer.scale.stream import Stream, StreamingMethod, look
+from discoformer.views.panels import check_picture
 from discoformer.views.plots import VIEWS, plot
 from discoformer.views.reasons import common_scale
 from discoformer.views.terminal import print_table

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discoformer.cli.options import add_fit, add_input, independent, read_input
 from discoformer.cli.parser import command_parser
@@ -21,7 +20,7 @@ from discoformer.columns.kinds import CONTINUOUS
 from discoformer.data.files import read_queries, refuse_without_density
 from discoformer.data.numeric import numeric_table
 from discoformer.data.reading import read_raw
-from discoformer.data.table import RawTable, Table
+from discoformer.data.table import Table
 from discoformer.functionals import (
     Functional,
     Split,
@@ -90,7 +89,8 @@ def run(args: argparse.Namespace) -> None:
             tables = [replace(tables[0], schema=tables[0].schema.with_labels(raw.frame))]
         tables[1:] = [read_queries(raw, tables[0], args.columns)]
         refuse_without_density(args.second, tables[1], drop_dependent=args.drop_dependent)
-        tables[1] = replace(tables[1], schema=tables[0].schema, weights=_weights(raw, args.weights))
+        weights = None if args.weights is None else numeric_table(raw, [args.weights]).values[:, 0]
+        tables[1] = replace(tables[1], schema=tables[0].schema, weights=weights)
     if args.drop_dependent:
         tables = independent(*tables)
     tables = [_whole(table) for table in tables]
@@ -135,10 +135,6 @@ def _estimate(
     weights = tuple(table.weights for table in tables)
     values = (table.values for table in tables)
     return estimate(*values, recipe, weights=weights if len(tables) > 1 else weights[0], split=args.split)
-
-
-def _weights(raw: RawTable, name: str | None) -> NDArray[np.float64] | None:
-    return None if name is None else numeric_table(raw, [name]).values[:, 0]
 
 
 def _whole(table: Table) -> Table:

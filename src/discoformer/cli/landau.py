@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     from discoformer.data.files import Table, check_output, write_table
     from discoformer.particles import Landau, calibration_pays, integrate, landau_start
     from discoformer.particles.choices import choose_oracle, is_network
-    from discoformer.views.pictures import check_picture
+    from discoformer.views.panels import check_picture
     from discoformer.views.relaxation import plot_relaxation
 
     if args.out:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from discoformer.api.tables import fit_table
+from discoformer.api.fitting import fit_table
 from discoformer.columns.schema import KINDS
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.transforms import SupportWarning
@@ -27,6 +27,7 @@ __all__ = [
     "add_input",
     "add_reading",
     "bound_pairs",
+    "column_pairs",
     "fit_table",
     "independent",
     "kind_pairs",
@@ -102,13 +103,22 @@ def kind_pairs(text: str) -> dict[str, str] | str:
     """
     if text.strip().lower().split(":")[0] in KINDS:
         return text.strip()
-    kinds = {}
+    return column_pairs(text, "column=kind, as in age=count")
+
+
+def column_pairs(text: str, form: str) -> dict[str, str]:
+    """What is said of columns, by name; ``form`` says how it is written.
+
+    >>> column_pairs("age=40, country=DE", "column=value")
+    {'age': '40', 'country': 'DE'}
+    """
+    pairs = {}
     for part in filter(None, map(str.strip, text.split(","))):
-        name, found, kind = part.rpartition("=")
-        if not found or not name.strip() or not kind.strip():
-            raise argparse.ArgumentTypeError(f"{part!r}: write column=kind, as in age=count")
-        kinds[name.strip()] = kind.strip()
-    return kinds
+        name, _, said = map(str.strip, part.rpartition("="))
+        if not name or not said:
+            raise argparse.ArgumentTypeError(f"{part!r}: write {form}")
+        pairs[name] = said
+    return pairs
 
 
 def add_fit(parser: argparse.ArgumentParser, *, model: bool = True) -> None:
@@ -181,13 +191,8 @@ def bound_pairs(text: str) -> dict[str, tuple[float, float]] | tuple[float, floa
     """
     if "=" not in text:
         return _pair(text)
-    pairs = {}
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, found, pair = part.rpartition("=")
-        if not found:
-            raise argparse.ArgumentTypeError(f"{part!r}: write column=low:high, either side may be empty")
-        pairs[name.strip()] = _pair(pair)
-    return pairs
+    pairs = column_pairs(text, "column=low:high, either side may be empty")
+    return {name: _pair(pair) for name, pair in pairs.items()}
 
 
 def _pair(text: str) -> tuple[float, float]:

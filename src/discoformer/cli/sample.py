@@ -29,8 +29,7 @@ from discoformer.core.fields import Density, as_density
 from discoformer.core.progress import track
 from discoformer.data.files import check_output
 from discoformer.data.table import Table
-from discoformer.data.text_style import style_of
-from discoformer.data.writer import neutral, output_writer
+from discoformer.data.writer import neutral, output_writer, style_of
 from discoformer.views.terminal import cell_text, json_cell, print_table
 
 __all__ = ["make_parser", "run"]

@@ -6,12 +6,13 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from discoformer.cli.options import add_fit, add_input, bound_pairs, fit_table, read_input
+from discoformer.cli.options import add_fit, add_input, bound_pairs, column_pairs, fit_table, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.schema_column import ColumnSchema
-from discoformer.columns.single_cells import cell_of, number_of
+from discoformer.columns.schema_convert import cell_of, number_of
 from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import as_density
 from discoformer.data.table import Table
@@ -94,7 +95,7 @@ def _print(found: dict[str, ColumnSummary], schemas: dict[str, ColumnSchema | No
     header = ["column", "mean", "std", "mode", "median", f"{share:.0%} from", "to", "densest region"]
     rows, shares = [], []
     for name, own in found.items():
-        text = _Texts(schemas[name])
+        text = partial(_text, schemas[name])
         if own.shares:
             told = sorted(own.shares.items(), key=lambda pair: -pair[1])
             more = f" and {len(told) - _LABELS} more" if len(told) > _LABELS else ""
@@ -115,15 +116,10 @@ def _print(found: dict[str, ColumnSummary], schemas: dict[str, ColumnSchema | No
 _LABELS = 8  # labels or atoms shown for a column
 
 
-class _Texts:
-    """Numbers of a column as text: labels and dates as the file has them."""
-
-    def __init__(self, column: ColumnSchema | None) -> None:
-        self.column = column
-
-    def __call__(self, value: float) -> str:
-        cell = cell_of(self.column, value)
-        return f"{cell:.4g}" if isinstance(cell, float) else cell_text(cell)
+def _text(column: ColumnSchema | None, value: float) -> str:
+    """A number of a column: labels and dates as the file has them."""
+    cell = cell_of(column, value)
+    return f"{cell:.4g}" if isinstance(cell, float) else cell_text(cell)
 
 
 def _plain(own: ColumnSummary, column: ColumnSchema | None) -> dict[str, Any]:
@@ -162,10 +158,4 @@ def _values(text: str) -> dict[str, str]:
     >>> _values("age=40, country=DE")
     {'age': '40', 'country': 'DE'}
     """
-    found = {}
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, _, value = part.rpartition("=")
-        if not name.strip() or not value.strip():
-            raise argparse.ArgumentTypeError(f"{part!r}: write column=value, as in age=40")
-        found[name.strip()] = value.strip()
-    return found
+    return column_pairs(text, "column=value, as in age=40")

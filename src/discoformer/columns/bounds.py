@@ -14,9 +14,11 @@ interval      u = log((x - low) / (high - x)); a uniform law becomes logistic
 Distances to the bounds are measured in the data's own units, so changing units changes nothing else.
 
 Outside the bounds the log density is -inf, and the score, which has no meaning there, is zero.  Values
-exactly on a bound (everyday data has exact zeros) would be mapped to infinity.  They stand for values too
+exactly on a bound (real data has exact zeros) would be mapped to infinity.  They stand for values too
 small to be told from it, and are read, in sample and queries alike, at half the distance of the sample
 point that is nearest to the bound.
+
+Tables with gaps are scaled column by column, too (`fit_scaling`): by the spread of what is there.
 """
 
 from __future__ import annotations
@@ -34,7 +36,17 @@ from torch.nn import functional
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.transforms import ColumnMap, ColumnMaps
 
-__all__ = ["FREE", "Bound", "HalfLine", "Interval", "fill_bounds", "fit_maps", "parse_bounds"]
+__all__ = [
+    "Bound",
+    "FREE",
+    "HalfLine",
+    "Interval",
+    "Scaling",
+    "fill_bounds",
+    "fit_maps",
+    "fit_scaling",
+    "parse_bounds",
+]
 
 Bound = tuple[float, float]
 FREE: Bound = (-math.inf, math.inf)
@@ -255,3 +267,45 @@ def _pair(pair: Any) -> Bound:
     if not low < high:
         raise DataError(f"bounds ({low:g}, {high:g}): the first must be below the second")
     return low, high
+
+
+@dataclass(frozen=True)
+class Scaling(ColumnMap):
+    """u = (x - center) / scale."""
+
+    center: Tensor
+    scale: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.center) / self.scale
+
+    def inverse(self, u: Tensor) -> Tensor:
+        return self.center + self.scale * u
+
+    def log_derivative(self, x: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return -self.scale.log().expand_as(x), torch.zeros_like(x)
+
+
+def fit_scaling(points: Tensor, weights: Tensor | None, periods: Sequence[float]) -> ColumnMaps:
+    """Maps of the first columns of points (n, d), NaN where there is a gap, to mean zero and variance one.
+
+    A column with a period is a circle, which still begins at zero.
+
+    >>> maps = fit_scaling(torch.tensor([[1.0], [torch.nan], [3.0]], dtype=torch.float64), None, [0.0])
+    >>> maps.normalize(torch.tensor([[2.0], [4.0]], dtype=torch.float64)).tolist()
+    [[0.0], [2.0]]
+    """
+    free = torch.tensor(torch.inf, dtype=points.dtype, device=points.device)
+    maps: dict[int, ColumnMap] = {}
+    for j, period in enumerate(periods):
+        there = ~points[:, j].isnan()
+        x = points[there, j]
+        share = torch.full_like(x, 1 / len(x)) if weights is None else weights[there] / weights[there].sum()
+        middle = 0.5 * (x.amin() + x.amax())  # guards the squares against overflow
+        width = (x - middle).abs().amax()
+        unit = (x - middle) / width
+        mean = (share * unit).sum()
+        spread = (share * (unit - mean).square()).sum().sqrt()
+        center = torch.zeros_like(mean) if period else middle + width * mean
+        maps[j] = Scaling(-free, free, center, width * spread)
+    return ColumnMaps(maps, points.shape[-1])

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from discoformer.core.checks import holds
 from discoformer.core.fields import Density
-from discoformer.core.tracing import holds
 from discoformer.core.transforms import ColumnMap
 
 __all__ = ["NormalScores", "log_ndtr_inverse"]

@@ -19,7 +19,7 @@ from discoformer.columns.kinds import ColumnKind
 from discoformer.columns.schema_column import KINDS, ColumnSchema, Kind, Use
 from discoformer.columns.schema_overrides import override, parse_kind
 from discoformer.columns.schema_rules import classify, numbers_of
-from discoformer.core.checks import DataError, column_names, show_cell
+from discoformer.core.checks import DataError, column_names, refuse_unknown, show_cell
 from discoformer.core.transforms import SupportWarning
 
 if TYPE_CHECKING:
@@ -154,11 +154,7 @@ def infer_schema(
     units = units or {}
     everywhere = types if isinstance(types, str) else None
     types = {} if types is None or isinstance(types, str) else types
-    for name in (*types, *exclude, *(columns or ())):
-        if name not in have:
-            raise DataError(
-                f"no column {show_cell(name)}, the table has {column_names(range(len(have)), have)}"
-            )
+    refuse_unknown((*types, *exclude, *(columns or ())), have, "the table has")
     wanted = [name for name in (have if columns is None else columns) if name not in set(exclude)]
     if len(set(wanted)) < len(wanted):
         raise DataError(f"the same column is asked for twice: {column_names(range(len(wanted)), wanted)}")

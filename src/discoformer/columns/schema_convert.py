@@ -1,4 +1,4 @@
-"""From a frame to numbers by its schema, and back to the types it had."""
+"""From a frame, or a single written cell, to numbers by its schema, and back to the types it had."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from discoformer.core.checks import DataError, show_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["from_numbers", "number_column", "to_numbers"]
+__all__ = ["cell_of", "cell_words", "from_numbers", "number_column", "number_of", "to_numbers"]
 
 _UNITS: dict[Any, str] = {"time": HOURS, "duration": SECONDS}  # of types of times; other dates are days
 _PER_HOUR = {HOURS: 1.0, SECONDS: 3600.0}
@@ -153,3 +153,60 @@ def _time_type(column: ColumnSchema) -> TimeType:
     if column.unit == HOURS:
         return "time"
     return "datetime" if column.dtype.kind == "M" else "date"
+
+
+def cell_of(column: ColumnSchema | None, value: float) -> Any:
+    """What a number of a column says: a label or a date; any other number is itself, not rounded.
+
+    >>> cell_of(ColumnSchema("paid", "category", "", use="code", categories=("no", "yes")), 1.0)
+    'yes'
+    >>> cell_of(None, 0.5)
+    0.5
+    """
+    if column is None or np.isnan(value):
+        return float(value)
+    if column.use == "code":
+        return column.categories[int(value)]
+    if column.unit:
+        return from_numbers(np.array([[value]]), Schema((column,))).iloc[0, 0]
+    return float(value)
+
+
+def cell_words(column: ColumnSchema | None, value: float) -> str:
+    """The same for a sentence: numbers in few digits, dates without midnight.
+
+    >>> cell_words(None, 1 / 3)
+    '0.3333'
+    """
+    cell = cell_of(column, value)
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    return str(cell).removesuffix(" 00:00:00").removeprefix("0 days ")
+
+
+def number_of(column: ColumnSchema | None, name: str, text: str) -> float:
+    """The number that a written cell is to a density: `DataError` if it is no value of the column.
+
+    >>> number_of(ColumnSchema("paid", "category", "", use="code", categories=("no", "yes")), "paid", "yes")
+    1.0
+    >>> number_of(None, "age", "40")
+    40.0
+    """
+    if column is not None and column.use == "code":
+        for code, label in enumerate(column.categories):
+            if str(label) == text or str(label).lower() == text.lower():
+                return float(code)
+        labels = ", ".join(show_cell(label) for label in column.categories[:10])
+        raise DataError(f"column {show_cell(name)} has no {show_cell(text)}: give one of {labels}")
+    if column is not None and column.unit:
+        import pandas as pd
+
+        try:
+            parsed = pd.to_timedelta(text) if column.dtype.kind == "m" else pd.to_datetime(text)
+        except ValueError:
+            raise DataError(f"{show_cell(text)} is no date for {show_cell(name)}: write 2026-01-31") from None
+        return float(number_column(column, pd.Series([parsed]))[0])
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f"{show_cell(text)} is no number for {show_cell(name)}: write {name}=40") from None

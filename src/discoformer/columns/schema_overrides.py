@@ -79,7 +79,9 @@ def override(found: ColumnSchema, column: pd.Series[Any], text: Any) -> ColumnSc
         return replace(plain, categories=found.categories if found.kind == "constant" else ())
     if kind in ("category", "boolean"):
         labels = (
-            found.categories if found.use == "code" else tuple(sorted(there.unique().tolist(), key=_order))
+            found.categories
+            if found.use == "code"
+            else tuple(sorted(there.unique().tolist(), key=lambda label: (type(label).__name__, label)))
         )
         if kind == "boolean" and len(labels) > 2:
             raise DataError(f"column {show_cell(found.name)} cannot be boolean: it has {len(labels)} values")
@@ -93,10 +95,6 @@ def override(found: ColumnSchema, column: pd.Series[Any], text: Any) -> ColumnSc
         raise DataError(f"column {show_cell(found.name)} cannot be {kind}: it holds {is_what}; {way} first")
     finite = values[np.isfinite(values)]
     return _numbers(replace(plain, use="number", decimals=decimals_of(finite)), finite, kind, parameters)
-
-
-def _order(label: Any) -> tuple[str, Any]:
-    return type(label).__name__, label
 
 
 def _time(found: ColumnSchema, plain: ColumnSchema, kind: Kind) -> ColumnSchema:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.core.checks import DataError, column_names
+from discoformer.core.composed import PushedDensity
 from discoformer.core.fields import Density, Estimate, PointDensity
-from discoformer.core.pushforward import PushedDensity
 from discoformer.core.transforms import At, Transform
 
 __all__ = ["SplitColumns", "SplitKind", "fit_split", "kinds_of", "on_lattice"]

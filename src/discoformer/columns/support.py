@@ -24,7 +24,7 @@ from torch import Tensor
 from discoformer.core.checks import DataError, column_names, largest
 from discoformer.core.frames import constant_columns, dependent_columns
 from discoformer.core.transforms import OFF_SUPPORT, KeptColumns, Relation, SupportWarning
-from discoformer.scale.survey import Survey
+from discoformer.scale.stream import Survey
 
 __all__ = ["Division", "divide", "divide_survey", "rows_suffice"]
 

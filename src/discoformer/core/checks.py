@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.masked import MaskedTensor
+
+from discoformer.core import private
 
 __all__ = [
     "ColumnError",
@@ -19,12 +21,16 @@ __all__ = [
     "check_untracked",
     "check_weights",
     "column_names",
+    "holds",
     "largest",
     "one_line",
     "plain",
     "printable",
+    "refuse_unknown",
     "show_cell",
     "to_tensor",
+    "traced",
+    "within_floats",
 ]
 
 
@@ -68,6 +74,22 @@ def column_names(columns: Sequence[int], names: Sequence[Any] | None = None) -> 
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
+def refuse_unknown(
+    asked: Iterable[Any], names: Sequence[Any], have: str = "there are", label: str = ""
+) -> None:
+    """Raise `DataError` at the first column asked for that is not among the names.
+
+    >>> refuse_unknown(["agee"], ["age", "height"])
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: no column 'agee', there are 'age', 'height'
+    """
+    for name in asked:
+        if name not in names:
+            every = column_names(range(len(names)), names)
+            raise DataError(f"{label}no column {show_cell(name)}, {have} {every}")
+
+
 def show_cell(value: object) -> str:
     """What a file or a user wrote, for a message: without control characters, at most 40 characters.
 
@@ -98,6 +120,15 @@ def one_line(message: str, *, reason: bool = False) -> Iterator[None]:
     except Exception as error:  # they have dozens of types
         said = printable(str(error), 200) or type(error).__name__
         raise DataError(f"{message}: {said}" if reason else message) from error
+
+
+@contextmanager
+def within_floats() -> Iterator[None]:
+    """A `DataError` for whole numbers of Python that no floating number can hold."""
+    try:
+        yield
+    except OverflowError:
+        raise DataError("X has whole numbers too large for floating numbers: change the unit") from None
 
 
 def printable(text: str, most: int = 1000) -> str:
@@ -156,7 +187,7 @@ drop or fill such rows first
     return tensor
 
 
-def check_context(context: Any, *, min_rows: int = 2, name: str = "context") -> Tensor:
+def check_context(context: Any, *, min_rows: int = 2, name: str = "context", gaps: bool = False) -> Tensor:
     """`check_points` for a sample: enough rows, and values whose squares are finite.
 
     >>> check_context([[1e200], [0.0]])
@@ -164,9 +195,9 @@ def check_context(context: Any, *, min_rows: int = 2, name: str = "context") -> 
         ...
     discoformer.DataError: context has values beyond 3e+149, whose squares overflow: change the unit
     """
-    points = check_points(context, name, min_rows=min_rows)
-    limit = largest(points.dtype)
-    if float(points.detach().abs().max()) > limit:
+    points = check_points(context, name, min_rows=min_rows, gaps=gaps)
+    limit, size = largest(points.dtype), points.detach().abs()
+    if float((size.nan_to_num(0.0) if gaps else size).max()) > limit:
         raise DataError(f"{name} has values beyond {limit:.0e}, whose squares overflow: change the unit")
     return points
 
@@ -266,3 +297,28 @@ def check_weights(weights: Any, points: Tensor) -> Tensor | None:
         raise DataError("sample weights sum to zero: at least one row needs a positive weight")
     tensor = tensor / peak  # so that the sum cannot overflow
     return (tensor / tensor.sum(-1, keepdim=True)).expand(shape)
+
+
+def traced() -> bool:
+    """Whether a transform of `torch.func` or the compiler is at work, or may be: it is safe to think so.
+
+    >>> traced(), bool(torch.func.vmap(lambda x: x + traced())(torch.zeros(1)))
+    (False, True)
+    """
+    return torch.compiler.is_compiling() or private.INTERPRETERS is None or private.INTERPRETERS() is not None
+
+
+def holds(mask: Tensor) -> bool | None:
+    """Whether a mask is true anywhere; None where its values cannot be asked for, as on the meta device.
+
+    >>> holds(torch.tensor([False, True])), holds(torch.zeros(2, dtype=torch.bool, device="meta"))
+    (True, None)
+    """
+    if torch.compiler.is_compiling() or mask.is_meta:
+        return None
+    if private.INTERPRETERS is not None and private.INTERPRETERS() is not None:
+        return None
+    try:
+        return bool(mask.any())
+    except RuntimeError:  # inside a transform of a torch that does not tell so
+        return None

@@ -27,8 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from discoformer.core.checks import DataError, check_context, check_points, check_weights
-from discoformer.core.tracing import holds
+from discoformer.core.checks import DataError, check_context, check_points, check_weights, holds
 
 __all__ = [
     "Density",

@@ -15,9 +15,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, one_line
+from discoformer.core.checks import DataError, one_line, traced
 from discoformer.core.fields import Field, as_field
-from discoformer.core.tracing import traced
 from discoformer.core.transforms import ColumnMap, Transform
 
 __all__ = ["is_tracked", "moved", "untracked"]
@@ -108,14 +107,10 @@ def untracked(
             return fit(self, context, weights, *args, **options)
         with torch.inference_mode():
             field = fit(self, context, weights, *args, **options)
-        result: F = _each_tensor(field, _ordinary)
+        result: F = _each_tensor(field, lambda tensor: tensor.clone() if tensor.is_inference() else tensor)
         return result
 
     return call
-
-
-def _ordinary(tensor: Tensor) -> Tensor:
-    return tensor.clone() if tensor.is_inference() else tensor
 
 
 def _each_tensor(part: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["FUSED_ATTENTION", "FUSED_ATTENTION_BACKWARD", "standard_gamma", "transforming"]
+__all__ = ["FUSED_ATTENTION", "FUSED_ATTENTION_BACKWARD", "INTERPRETERS", "standard_gamma"]
 
 _ATEN = torch.ops.aten
 _NAME = "_scaled_dot_product_flash_attention_for_cpu"
@@ -21,18 +21,10 @@ FUSED_ATTENTION: Any = getattr(_ATEN, _NAME, None)
 FUSED_ATTENTION_BACKWARD: Any = getattr(_ATEN, f"{_NAME}_backward", None)
 
 _GAMMA: Callable[..., Tensor] | None = getattr(torch, "_standard_gamma", None)
-_STACK: Callable[[], Any] | None = getattr(
+# The transforms of `torch.func` at work, None for none; `core.checks.holds` has the public way.
+INTERPRETERS: Callable[[], Any] | None = getattr(
     getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None
 )
-
-
-def transforming() -> bool | None:
-    """Whether a transform of `torch.func` is at work; None if this torch does not tell.
-
-    >>> transforming()
-    False
-    """
-    return None if _STACK is None else _STACK() is not None
 
 
 def standard_gamma(shape: Tensor, generator: torch.Generator | None = None) -> Tensor:

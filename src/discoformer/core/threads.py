@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import torch
 
-from discoformer.core.tracing import traced
+from discoformer.core.checks import traced
 
 __all__ = ["ordered_map", "team"]
 

@@ -1,7 +1,7 @@
 """Invertible maps that compose: from the coordinates of the data to those a density was estimated in.
 
 With u = T(x) a density g inside is f(x) = g(T(x)) |det T'(x)| outside, and its score is
-T'(x)' score_g(u) + grad log |det T'(x)|.  `Pushforward` (core/pushforward.py) composes such maps and writes
+T'(x)' score_g(u) + grad log |det T'(x)|.  `Pushforward` (core/composed.py) composes such maps and writes
 every verb of a density once.  Three kinds are enough: an affine `Frame`, `ColumnMaps` of single columns,
 and `KeptColumns`.
 """
@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, column_names
+from discoformer.core.checks import DataError, column_names, holds
 from discoformer.core.fields import Density, Estimate
-from discoformer.core.tracing import holds
 
 __all__ = [
     "OFF_SUPPORT",
@@ -78,12 +77,12 @@ class Transform(ABC):
         return self.denormalize(sample(n))
 
     @abstractmethod
-    def score_outside(self, at: At, score: Tensor) -> Tensor:
-        """What a score inside reads outside."""
-
-    @abstractmethod
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
-        """The same for log density and score."""
+        """What log density and score inside read outside."""
+
+    def score_outside(self, at: At, score: Tensor) -> Tensor:
+        """The same for a score alone."""
+        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
 
     def log_det_left_out(self, at: At, weights: Tensor | None) -> Tensor:
         """log |det T'| (..., n) at rows of the sample, of the map that would be fitted without them."""
@@ -253,9 +252,6 @@ class ColumnMaps(Transform):
             [self.maps[j].inverse(u) if j in self.maps else u for j, u in enumerate(points.unbind(-1))], -1
         )
 
-    def score_outside(self, at: At, score: Tensor) -> Tensor:
-        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
-
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         log_slope, bend = self._slopes(at)
         outside = self._beyond(at.outside).any(-1)
@@ -363,9 +359,6 @@ class KeptColumns(Transform):
         if self.ends is not None:  # what is beyond is so by rounding alone
             others = torch.minimum(torch.maximum(others, self.ends[0].to(others)), self.ends[1].to(others))
         return torch.cat([points, others], -1)[..., order]
-
-    def score_outside(self, at: At, score: Tensor) -> Tensor:
-        return self.estimate_outside(at, Estimate(score[..., 0], score)).score
 
     def estimate_outside(self, at: At, inside: Estimate[Tensor]) -> Estimate[Tensor]:
         log_density, score = inside

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from discoformer.core.checks import DataError, one_line, show_cell
+from discoformer.core.checks import DataError, one_line
 from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
 from discoformer.data.limits import CELLS_MOST, check_expanded, check_size
 from discoformer.data.packed import Content
-from discoformer.data.table import How, RawTable
+from discoformer.data.table import How, RawTable, refuse_twice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +59,7 @@ def _parquet(content: Content) -> Any:
         metadata = reader.metadata
         groups = [metadata.row_group(j) for j in range(metadata.num_row_groups)]
         rows = sum(group.num_rows for group in groups)
-        _check_names(content.label, reader.schema_arrow.names)
+        refuse_twice(reader.schema_arrow.names, content.label)
         check_size(content.label, max(rows, metadata.num_rows), metadata.num_columns)
         check_expanded(content.label, content.size, sum(group.total_byte_size for group in groups))
         # Without threads: beside those of torch they abort a process that ends early.
@@ -84,7 +83,7 @@ def _ipc(content: Content) -> Any:
             file.seek(0)
             reader = pa.ipc.open_stream(file)
             batches = iter(reader)
-        _check_names(content.label, reader.schema.names)
+        refuse_twice(reader.schema.names, content.label)
         kept, rows, size = [], 0, 0
         for batch in batches:
             rows += batch.num_rows
@@ -94,9 +93,3 @@ def _ipc(content: Content) -> Any:
             batch.validate(full=True)
             kept.append(batch)
         return pa.Table.from_batches(kept, reader.schema)
-
-
-def _check_names(label: str, names: list[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(f"{label}: two columns {show_cell(twice[0])}: rename one of them")

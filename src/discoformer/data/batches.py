@@ -1,12 +1,13 @@
-"""A parquet file, or a folder of them, read a batch of rows at a time: numbers take less room than frames.
+"""Files too large for a frame: what their columns are by the first rows, and parquet in batches.
 
-The first rows suggest what the columns are, and all rows have the last word: labels that come later are
-labels as well, and a grid or a bound that a later row violates is dropped.
+Numbers take less room than frames.  The first rows suggest what the columns are, and all rows have the last
+word: labels that come later are labels as well, and a grid or a bound that a later row violates is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,13 +21,13 @@ from discoformer.columns.schema import ColumnSchema, Schema
 from discoformer.columns.schema_convert import to_numbers
 from discoformer.core.checks import DataError
 from discoformer.data.arrow import to_frame
-from discoformer.data.numeric import check_finite
-from discoformer.data.table import How, RawTable, Table
+from discoformer.data.numeric import check_finite, used_schema
+from discoformer.data.table import How, RawTable, Table, generated_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Batches", "open_batches"]
+__all__ = ["Batches", "columns_to_stream", "open_batches"]
 
 FIRST = 100_000  # rows that say what the columns are
 ROWS = 2**16  # in a batch
@@ -122,3 +123,45 @@ def _kept(column: ColumnSchema, values: NDArray[np.float64]) -> ColumnSchema:
     if changes and column.kind not in ("date", "circular"):
         changes["kind"] = "continuous"
     return replace(column, **changes)
+
+
+def columns_to_stream(
+    path: Path, types: Mapping[str, str] | None = None, exclude: Sequence[str] = ()
+) -> list[str] | None:
+    """Names of the columns of an npy or parquet file, or a folder of these, without identifiers and text.
+
+    Only the first rows decide.  None if all columns should be used.  A column that is empty in these rows is
+    used, since it may have values further on.
+    """
+    raw = _first_rows(path)
+    if raw is None:
+        return None
+    schema = used_schema(raw, None, types, exclude)
+    used = [c.name for c in schema if c.use == "number" or (c.kind == "constant" and c.distinct == 0)]
+    return None if len(used) == len(raw.names) else used
+
+
+def _first_rows(path: Path) -> RawTable | None:
+    if find_spec("pandas") is None:
+        return None
+    import pandas as pd
+
+    if path.suffix.lower() == ".npy":
+        array = None
+        with suppress(Exception):  # the stream has its own words for it
+            array = np.lib.format.open_memmap(path, mode="r")
+        if array is None or array.ndim != 2 or array.dtype.kind not in "biuf":
+            return None
+        frame = pd.DataFrame(np.array(array[:FIRST]), columns=list(generated_names(array.shape[1])))
+        return RawTable(frame, How(str(path), "npy", *frame.shape), named=False)
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files or find_spec("pyarrow") is None:
+        return None
+    import pyarrow.parquet as pq
+
+    with suppress(Exception):
+        batch = next(pq.ParquetFile(files[0], pre_buffer=False).iter_batches(FIRST))
+        batch.validate(full=True)
+        frame = batch.to_pandas(date_as_object=False).reset_index(drop=True)
+        return RawTable(frame, How(str(path), "parquet", *frame.shape))
+    return None

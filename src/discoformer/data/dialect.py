@@ -16,6 +16,7 @@ from discoformer.core.checks import DataError, show_cell
 from discoformer.data.cells import is_date
 from discoformer.data.limits import check_size
 from discoformer.data.packed import Content
+from discoformer.data.table import refuse_twice
 
 __all__ = ["MISSING", "SPACES", "Dialect", "find_dialect", "split_lines"]
 
@@ -94,7 +95,7 @@ comments=False, marked=False, codes=())
     names = _are_names(cells, decimal)
     if names:
         _refuse_two_headers(rows, decimal, content.label)
-        _refuse_twice(cells, content.label)
+        refuse_twice(cells, content.label)
     columns = range(len(cells)) if names is not False else []
     codes = tuple(
         j for j in columns if are_codes([row[j].strip() for row in rows[1:] if len(row) > j and row[j]])
@@ -172,7 +173,8 @@ def _separator(lines: Sequence[str], label: str) -> str:
         if separator == SPACES and share < 1:
             continue
         if len(rows[0]) == 1 and usual > 1:
-            if separator != SPACES and lines_alike == len(rows) - 1 > 1 and not _decimal_commas(lines[1:]):
+            commas = all(is_number(line.strip(), ",") for line in lines[1:])  # decimal ones
+            if separator != SPACES and lines_alike == len(rows) - 1 > 1 and not commas:
                 title = usual
             continue
         if max(usual, len(rows[0])) > 1 and share > most:
@@ -185,10 +187,6 @@ def _separator(lines: Sequence[str], label: str) -> str:
             "remove the lines above the names of the columns"
         )
     return next((sign for sign in ",;\t|" if not any(sign in line for line in lines)), "\x1f")
-
-
-def _decimal_commas(lines: Sequence[str]) -> bool:
-    return all(is_number(line.strip(), ",") for line in lines)
 
 
 def _heading(comments: Sequence[str], separator: str, first: Sequence[str], decimal: str) -> list[str] | None:
@@ -220,12 +218,6 @@ def _counts_columns(cells: Sequence[str]) -> bool:
     """
     numbers = cells[1:] if cells[0] == "" else cells
     return len(cells) > 1 and list(numbers) == [str(j) for j in range(len(numbers))]
-
-
-def _refuse_twice(cells: Sequence[str], label: str) -> None:
-    twice = [name for name, count in Counter(cells).items() if count > 1 and name]
-    if twice:
-        raise DataError(f"{label}: two columns {show_cell(twice[0])}: rename one of them")
 
 
 def _refuse_two_headers(rows: Sequence[Sequence[str]], decimal: str, label: str) -> None:

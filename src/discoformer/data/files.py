@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ import torch
 from discoformer.columns.kinds import CONTINUOUS
 from discoformer.columns.support import divide
 from discoformer.core.atomic_files import check_folder, replacing
-from discoformer.core.checks import DataError, column_names, show_cell
+from discoformer.core.checks import DataError, column_names, refuse_unknown
 from discoformer.core.extras import require
 from discoformer.core.transforms import SupportWarning
 from discoformer.data.arrays import read_array
@@ -95,11 +96,7 @@ def _plain(path: Path, columns: Sequence[str] | None) -> Table:
     values = read_array(open_content(path)).astype(np.float64)
     table = Table(values, generated_names(values.shape[1]), named=False)
     if columns is not None:
-        unknown = [name for name in columns if name not in table.names]
-        if unknown:
-            raise DataError(
-                f"{path}: no column {show_cell(unknown[0])}, the file has {all_names(table.names)}"
-            )
+        refuse_unknown(columns, table.names, "the file has", f"{path}: ")
         values = values[:, [table.names.index(name) for name in columns]]
         table = Table(values, tuple(columns), named=False)
     check_finite(table, str(path))
@@ -111,18 +108,15 @@ def read_sample(
     columns: Sequence[str] | None = None,
     *,
     drop_dependent: bool = False,
-    types: Mapping[str, str] | str | None = None,
-    exclude: Sequence[str] = (),
-    plain: bool = True,
-    weights: str | None = None,
+    **options: Any,
 ) -> Table:
-    """Read a table to fit.
+    """Read a table to fit, with the options of `read_table`.
 
     Fewer rows than columns + 1 are refused, and so are columns that are constant or linear in the columns
     before them: there is no density.  With ``drop_dependent`` two rows are enough, and the fit leaves out
     such columns, as `discoformer.DiScoFormer` does.
     """
-    table = read_table(path, columns, types=types, exclude=exclude, plain=plain, weights=weights)
+    table = read_table(path, columns, **options)
     refuse_without_density(path, table, drop_dependent=drop_dependent)
     return table
 

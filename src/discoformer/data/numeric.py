@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discoformer.columns.schema import ColumnSchema, Schema, infer_schema
 from discoformer.columns.schema_cells import mixed_numbers
 from discoformer.columns.schema_convert import number_column
-from discoformer.core.checks import DataError, show_cell
+from discoformer.core.checks import DataError, refuse_unknown, show_cell
 from discoformer.data.table import RawTable, Table, all_names
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def numeric_table(
     if weights is not None:
         exclude = [*exclude, weights]
         columns = columns if columns is None else [name for name in columns if name != weights]
-        _refuse_unknown(raw, [weights])
+        refuse_unknown([weights], raw.names, "the file has", f"{label}: ")
         share = _floats(ColumnSchema(weights, "continuous", ""), raw.frame[weights], label)
         check_finite(Table(share[:, None], (weights,)), label)
     schema = used_schema(raw, columns, types, exclude, plain=plain)
     values = np.column_stack([_floats(column, raw.frame[column.name], label) for column in schema.used])
-    table = Table(values, _names(schema), raw.named, schema, raw, share)
+    table = Table(values, tuple(str(c.name) for c in schema.used), raw.named, schema, raw, share)
     check_finite(table, label, gaps=not plain)
     return table
 
@@ -70,7 +70,8 @@ def used_schema(
     are always the same number are numbers, which a fit refuses by its own rules.
     """
     label = raw.how.file
-    _refuse_unknown(raw, (*(columns or ()), *exclude, *(() if isinstance(types, str) else types or {})))
+    asked = (*(columns or ()), *exclude, *(() if isinstance(types, str) else types or {}))
+    refuse_unknown(asked, raw.names, "the file has", f"{label}: ")
     schema = infer_schema(raw.frame, types, exclude, columns, raw.units)
     schema = schema.plain() if plain else schema
     for column in schema:
@@ -95,18 +96,6 @@ def query_table(raw: RawTable, context: Table) -> Table:
     table = Table(np.column_stack(columns), context.names, raw.named, context.schema, raw)
     check_finite(table, raw.how.file, gaps=not plain)
     return table
-
-
-def _names(schema: Schema) -> tuple[str, ...]:
-    return tuple(str(column.name) for column in schema.used)
-
-
-def _refuse_unknown(raw: RawTable, names: Sequence[str]) -> None:
-    for name in names:
-        if name not in raw.names:
-            raise DataError(
-                f"{raw.how.file}: no column {show_cell(name)}, the file has {all_names(raw.names)}"
-            )
 
 
 def _complaint(column: ColumnSchema, cells: pd.Series[Any]) -> str:

@@ -45,7 +45,7 @@ def read_json(content: Content) -> RawTable:
                 "give a list of records, a record per line, or lists of one length by column name"
             )
         check_size(content.label, lengths.pop(), len(lists))
-        frame, broken = pd.DataFrame(lists), {n for n, cells in lists.items() if _has_float(cells)}
+        frame, broken = pd.DataFrame(lists), {n for n, cells in lists.items() if float in map(type, cells)}
     else:
         frame = _from_records(found, content.label)
         broken = {name for record in found for name in _floats(record)}
@@ -55,10 +55,6 @@ def read_json(content: Content) -> RawTable:
             frame[name] = whole_numbers(frame[name])
     frame, formats = convert_text(frame)
     return RawTable(frame, How(content.label, form, *frame.shape), formats=formats)
-
-
-def _has_float(cells: Sequence[Any]) -> bool:
-    return any(isinstance(cell, float) for cell in cells)
 
 
 def _floats(record: Any, before: str = "") -> Iterator[str]:

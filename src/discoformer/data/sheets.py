@@ -11,7 +11,7 @@ from discoformer.core.extras import require
 from discoformer.data.cells import convert_text
 from discoformer.data.limits import check_size
 from discoformer.data.packed import Content, check_zip
-from discoformer.data.table import How, RawTable, generated_names
+from discoformer.data.table import How, RawTable, generated_names, refuse_twice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ def read_sheet(content: Content, sheet: str | None = None) -> RawTable:
     check_size(content.label, *cells.shape)
     cells = cells.reset_index(drop=True)
     first = cells.iloc[0].tolist()
-    named = not all(_is_data(cell) for cell in first)
+    named = any(isinstance(cell, str) and not is_number(cell) for cell in first)
     names = _names(first, content.label) if named else generated_names(len(first))
     frame = (cells.iloc[1:] if named else cells).reset_index(drop=True)
     frame.columns = pd.Index(names)
@@ -88,15 +88,9 @@ def _without_title(cells: pd.DataFrame, label: str) -> pd.DataFrame:
     return cells.iloc[title:].dropna(how="all", axis=1)
 
 
-def _is_data(cell: Any) -> bool:
-    return not isinstance(cell, str) or is_number(cell)
-
-
 def _names(cells: list[Any], label: str) -> list[str]:
     names = [f"Unnamed: {j}" if cell != cell else str(cell).strip() for j, cell in enumerate(cells)]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise DataError(f"{label}: two columns {show_cell(twice[0])}: rename one of them")
+    refuse_twice(names, label)
     return names
 
 

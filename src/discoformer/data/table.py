@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -13,12 +14,12 @@ from discoformer.columns.bounds import FREE, Bound
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.schema import Schema
 from discoformer.columns.schema_cells import CellFormat
-from discoformer.core.checks import DataError, column_names
+from discoformer.core.checks import DataError, column_names, show_cell
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["How", "RawTable", "Table", "all_names", "generated_names"]
+__all__ = ["How", "RawTable", "Table", "all_names", "generated_names", "refuse_twice"]
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,19 @@ def all_names(names: Sequence[str]) -> str:
     "'a', 'b'"
     """
     return column_names(range(len(names)), names)
+
+
+def refuse_twice(names: Sequence[str], label: str) -> None:
+    """Raise `DataError` if two columns of a file have the same name; empty ones do not count.
+
+    >>> refuse_twice(["a", "b", "a"], "data.csv")
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: data.csv: two columns 'a': rename one of them
+    """
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        raise DataError(f"{label}: two columns {show_cell(twice[0])}: rename one of them")
 
 
 def generated_names(count: int) -> tuple[str, ...]:

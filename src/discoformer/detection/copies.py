@@ -45,10 +45,10 @@ def left_out_with_copies(density: Density, rows: Tensor, weights: Tensor | None 
     [0, 1]
     """
     if rows.ndim == 2:
-        often = copies(rows)
-        if bool((often > 1).any()):
+        multiplicity = copies(rows)
+        if bool((multiplicity > 1).any()):
             share = rows.new_full((len(rows),), 1 / len(rows)) if weights is None else weights
-            weights = share * often.to(share)
+            weights = share * multiplicity.to(share)
     return density.left_out(rows, weights)
 
 

@@ -24,10 +24,10 @@ __all__ = ["DRAWS", "conformal_p_values", "discoveries", "drawn_log_densities", 
 DRAWS = 16384
 
 
-def drawn_log_densities(density: Density, draws: int = DRAWS, seed: int = 0) -> NDArray[np.float64]:
+def drawn_log_densities(density: Density, draws: int = DRAWS) -> NDArray[np.float64]:
     """Log densities (N,) at draws of a density, in increasing order."""
     with torch.no_grad():
-        points = density.sample(draws, torch.Generator().manual_seed(seed))
+        points = density.sample(draws, torch.Generator().manual_seed(0))
         found: NDArray[np.float64] = density.log_density(points).sort().values.cpu().numpy()
     return found
 

@@ -116,7 +116,9 @@ def surprises(density: Density, rows: Tensor) -> Tensor:
 
 def usual_surprises(density: Density, sample: Tensor) -> Tensor:
     """What is usual in each column: the mean surprise (d,) of some rows of the sample (n, d)."""
-    rows = _spaced(sample, _ROWS)
+    rows = sample
+    if len(sample) > _ROWS:
+        rows = sample[torch.linspace(0, len(sample) - 1, _ROWS).long()]
     found = surprises(density, rows).clamp(-1e6, 1e6)
     return torch.where(rows.isnan(), torch.nan, found).nanmean(0)
 
@@ -144,7 +146,8 @@ def explain_rows(
         raise DataError(f"interval={share}: give a share between 0 and 1")
     support = density.support
     inner = density.marginal(support) if len(support) < density.dim else density
-    others = _others(sample, rows)
+    asked = {row.tobytes() for row in rows.to(sample).numpy()}
+    others = sample[torch.tensor([row.tobytes() not in asked for row in sample.numpy()])]
     if method is not None and 0 < len(sample) - len(others) <= _FEW * len(sample):
         inner = as_density(method.fit(others[:, support]))
     own, many = rows[:, support].to(torch.float64), sample[:, support].to(torch.float64)
@@ -234,16 +237,3 @@ def _odd_pairs(density: Density, rows: Tensor, excess: Tensor) -> tuple[Tensor, 
         most = torch.where(better, gain, most)
         best[better] = torch.tensor([first, second])
     return best, most.nan_to_num(neginf=0.0)
-
-
-def _others(sample: Tensor, rows: Tensor) -> Tensor:
-    """The rows of a sample that are not among others."""
-    asked = {row.tobytes() for row in rows.to(sample).numpy()}
-    return sample[torch.tensor([row.tobytes() not in asked for row in sample.numpy()])]
-
-
-def _spaced(sample: Tensor, most: int) -> Tensor:
-    """At most ``most`` rows of a sample, evenly spaced in its order."""
-    if len(sample) <= most:
-        return sample
-    return sample[torch.linspace(0, len(sample) - 1, most).long()]

@@ -32,10 +32,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.core.blend import Blend
+from discoformer.core.composed import Blend, Pushforward, push
 from discoformer.core.fields import Density
 from discoformer.core.kernel_sums import kernel_sums, log_weights
-from discoformer.core.pushforward import Pushforward, push
 
 __all__ = ["NOISE", "Cloud", "Neighbours", "Typicality", "through_noise"]
 

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from discoformer.columns.bounds import FREE, Bound
 from discoformer.columns.fit_recipe import FitRecipe
-from discoformer.columns.kinds import CONTINUOUS, ColumnKind
-from discoformer.columns.layout import MixedMethod
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind, MixedMethod
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_rules import describe_numbers
 from discoformer.core.fields import Field, Method

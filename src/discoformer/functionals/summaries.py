@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError
+from discoformer.core.composed import on_support
 from discoformer.core.fields import Density
-from discoformer.core.pushforward import on_support
 from discoformer.functionals.splits import Functional
 
 __all__ = ["Interval", "Region", "draw", "highest_density_region", "mode", "probability"]

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from discoformer.core.checks import check_context, check_untracked, check_weights
+from discoformer.core.composed import push
 from discoformer.core.fields import Estimate, Field, Method, PointDensity, as_point_density
 from discoformer.core.frames import FRAMES
-from discoformer.core.pushforward import push
 
 __all__ = ["Network", "TorchMethod"]
 

@@ -20,9 +20,8 @@ from torch import Tensor
 from discoformer.core.atomic_files import check_folder
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.progress import track
-from discoformer.particles.checkpoints import Progress, load_checkpoint, save_checkpoint
 from discoformer.particles.equations import Equation
-from discoformer.particles.history import History, Recorder
+from discoformer.particles.history import History, Progress, Recorder, load_checkpoint, save_checkpoint
 from discoformer.particles.oracles import Answer, Oracle, OracleLike, as_oracle, ask
 
 __all__ = ["integrate"]
@@ -100,7 +99,8 @@ def integrate(
     kept = {max(0, math.ceil((t - time) / dt - 1e-9)) for t in frames}
     began = clock.perf_counter() - progress.seconds
     saved = clock.perf_counter()
-    for step in _track(range(progress.step, steps), label):
+    todo = range(progress.step, steps)
+    for step in todo if label is None else track(todo, label):
         now = time + step * dt
         if step in kept:
             recorder.add_frame(now, progress.points)
@@ -200,9 +200,3 @@ def _check(dt: float, steps: int, time: float, scheme: str, tolerance: float | N
         raise DataError(f"scheme {scheme!r} is unknown: use 'euler' or 'heun'")
     if tolerance is not None and (scheme != "heun" or not tolerance > 0):
         raise DataError("a tolerance must be positive, and needs scheme='heun' to measure its error")
-
-
-def _track(steps: range, label: str | None) -> Any:
-    if label is None:
-        return steps
-    return track(steps, label)

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from discoformer.baselines.bandwidths import bandwidth_frame
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.fields import Field, Method, PointDensity
 from discoformer.core.frames import Whiten
 from discoformer.core.kernel_sums import kernel_sums, log_weights
-from discoformer.core.pushforward import push
 from discoformer.priors import gaussian
 
 __all__ = [

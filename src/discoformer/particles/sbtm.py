@@ -11,6 +11,7 @@ whose second term estimates twice the divergence.  A batch of samples trains a b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +25,7 @@ from discoformer.particles.oracles import Answer, Oracle
 __all__ = ["SBTM"]
 
 
+@dataclass(eq=False)
 class SBTM(Oracle):
     """A softsign network refitted at every step, with the constants of its authors.
 
@@ -44,30 +46,22 @@ class SBTM(Oracle):
     torch.Size([5, 2])
     """
 
-    def __init__(
-        self,
-        start: Field,
-        *,
-        hidden: Sequence[int] = (100, 100),
-        steps: int = 25,
-        rate: float = 4e-4,
-        radius: float = 0.4,
-        start_steps: int = 5000,
-        start_tolerance: float = 1e-4,
-        seed: int = 0,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        if not (steps > 0 and start_steps > 0 and rate > 0 and radius > 0 and min(hidden, default=0) > 0):
+    start: Field
+    _: KW_ONLY
+    hidden: Sequence[int] = (100, 100)
+    steps: int = 25
+    rate: float = 4e-4
+    radius: float = 0.4
+    start_steps: int = 5000
+    start_tolerance: float = 1e-4
+    seed: int = 0
+    dtype: torch.dtype = torch.float32
+
+    def __post_init__(self) -> None:
+        sizes = (self.steps, self.start_steps, self.rate, self.radius, min(self.hidden, default=0))
+        if not all(size > 0 for size in sizes):
             raise DataError("SBTM needs positive steps, rate, radius and widths of hidden layers")
-        self.start = start
-        self.hidden = tuple(hidden)
-        self.steps = steps
-        self.rate = rate
-        self.radius = radius
-        self.start_steps = start_steps
-        self.start_tolerance = start_tolerance
-        self.dtype = dtype
-        self._generator = torch.Generator().manual_seed(seed)
+        self._generator = torch.Generator().manual_seed(self.seed)
         self._layers: list[Tensor] = []  # weight (..., in, out), bias (..., 1, out), weight, ...
         self._optimizer: torch.optim.Adam | None = None
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from discoformer.core.fields import Estimate
+from discoformer.core.frames import Axes
 from discoformer.core.transforms import Frame
 from discoformer.models.attention.core import AttentionCore
-from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 from discoformer.training.balance import Balance

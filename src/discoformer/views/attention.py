@@ -11,12 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from discoformer.core.checks import DataError, check_context
-from discoformer.core.extras import require
 from discoformer.core.fields import Method
 from discoformer.models.attention.network import AttentionNetwork
-from discoformer.views.panels import Panels, figure_of
-from discoformer.views.pictures import check_picture, save_picture
-from discoformer.views.style import ACCENT, STYLE
+from discoformer.views.panels import drawing
+from discoformer.views.style import ACCENT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,11 +57,6 @@ def plot_attention(
     >>> len(plot_attention(load_model("attention-d2"), torch.randn(50, 2)))  # eight heads
     8
     """
-    require("matplotlib", "plot", "drawing")
-    from matplotlib import rc_context
-
-    if path is not None:
-        check_picture(path)
     if not isinstance(network, AttentionNetwork):
         raise DataError(f"{type(network).__name__} has no attention: load an attention network")
     sample = check_context(context).detach().to(network.dtype)
@@ -73,11 +66,11 @@ def plot_attention(
     with torch.no_grad():
         inside = network.frame.fit(sample).normalize(sample)
         heads = network.core.attention_maps(inside, inside[row : row + 1], layer)[:, 0]  # (heads, n)
-    with rc_context(STYLE):
+    with drawing(ax, path) as place:
         across = min(4, len(heads))
         down = -(-len(heads) // across)
         size = (2.6 * across + 0.9, 2.5 * down)
-        panels = Panels(ax, shown=path is None).grid(size, down, across, sharex=True, sharey=True).flatten()
+        panels = place.grid(size, down, across, sharex=True, sharey=True).flatten()
         for spare in panels[len(heads) :]:
             spare.set_axis_off()
         for number, (panel, weights) in enumerate(zip(panels, heads, strict=False)):
@@ -93,8 +86,5 @@ def plot_attention(
             panel.set_xlabel(names[0].replace("$", r"\$"))
         for panel in panels[::across]:
             panel.set_ylabel(names[1].replace("$", r"\$") if sample.shape[1] > 1 else "share, largest = 1")
-        figure = figure_of(panels[0])
-        figure.colorbar(dots, ax=list(panels), label="share in what the head takes in, largest = 1")
-        if path is not None:
-            save_picture(figure, path)
+        place.figure.colorbar(dots, ax=list(panels), label="share in what the head takes in, largest = 1")
     return np.asarray(panels[: len(heads)])

@@ -15,15 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_points
-from discoformer.core.extras import require
+from discoformer.core.composed import on_support
 from discoformer.core.fields import Density, Field, PointDensity, as_density, as_point_density
-from discoformer.core.pushforward import on_support
-from discoformer.views.corner import draw_corner
-from discoformer.views.density import draw_density, draw_line
+from discoformer.views.density import draw_corner, draw_density, draw_line
 from discoformer.views.outliers import draw_outliers
-from discoformer.views.panels import Panels, figure_of
-from discoformer.views.pictures import check_picture, save_picture
-from discoformer.views.style import STYLE
+from discoformer.views.panels import Panels, drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,11 +71,6 @@ def plot(
     """
     if view not in VIEWS:
         raise DataError(f"view={view!r} is unknown: use one of {', '.join(VIEWS)}")
-    require("matplotlib", "plot", "drawing")
-    from matplotlib import rc_context
-
-    if path is not None:
-        check_picture(path)
     names = list(columns) if columns is not None else [f"x{j}" for j in range(field.dim)]
     field, kept = on_support(as_point_density(field))
     gaps = isinstance(field, Density) and field.gaps
@@ -87,16 +78,11 @@ def plot(
     if view != "outliers":
         field, kept, sample = _numbers(field, kept, sample)
     draw: Drawing = {"corner": draw_corner, "outliers": draw_outliers}.get(view, draw_density)
-    with rc_context(STYLE):
-        shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
-        place = Panels(ax, shown=path is None)
+    shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
+    with drawing(ax, path) as place:
         if band is not None and view == "density" and field.dim == sample.shape[1] == 1:
-            axes: Axes | NDArray[np.object_] = draw_line(field, sample, shown, place, band)
-        else:
-            axes = draw(field, sample[:, kept], shown, place)
-        if path is not None:
-            save_picture(figure_of(np.ravel(np.asarray(axes))[0]), path)
-    return axes
+            return draw_line(field, sample, shown, place, band)
+        return draw(field, sample[:, kept], shown, place)
 
 
 def _numbers(

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from discoformer.api.fitting import Fitted
 from discoformer.columns.kinds import ColumnKind
 from discoformer.core.checks import DataError
+from discoformer.core.composed import on_support
 from discoformer.core.fields import Density, Field
-from discoformer.core.pushforward import on_support
 from discoformer.views.page.unusual import surprises
 
 __all__ = ["CommonScale", "common_scale", "odd_columns", "without_rows"]
@@ -80,7 +80,7 @@ def _with_density(values: NDArray[np.float64], kinds: Sequence[ColumnKind]) -> N
 
 
 @torch.no_grad()
-def odd_columns(density: Density, rows: NDArray[np.float64], seed: int = 0) -> list[list[int]]:
+def odd_columns(density: Density, rows: NDArray[np.float64]) -> list[list[int]]:
     """The columns that make each of the rows (k, d) unusual, the most surprising first, at least one.
 
     Examples
@@ -92,7 +92,7 @@ def odd_columns(density: Density, rows: NDArray[np.float64], seed: int = 0) -> l
     """
     part, columns = on_support(density)
     assert isinstance(part, Density)
-    draws = part.sample(_DRAWS, torch.Generator().manual_seed(seed)).cpu().numpy()
+    draws = part.sample(_DRAWS, torch.Generator().manual_seed(0)).cpu().numpy()
     usual = np.median(surprises(part, draws), axis=0)
     with np.errstate(invalid="ignore"):  # a row of zero density: all its columns count as equally odd
         excess = np.nan_to_num(surprises(part, rows[:, columns]) - usual)

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.core.checks import DataError
-from discoformer.core.extras import require
-from discoformer.views.panels import Panels, figure_of
-from discoformer.views.pictures import save_picture
-from discoformer.views.style import INK, STYLE, colour, thin
+from discoformer.views.panels import Panels, drawing
+from discoformer.views.style import INK, colour, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,9 +53,6 @@ def plot_relaxation(
     >>> len(plot_relaxation(run))
     3
     """
-    require("matplotlib", "plot", "drawing")
-    from matplotlib import rc_context
-
     if history.mean.ndim != 2 or history.mean.shape[-1] < 2:
         raise DataError(
             f"particles have shape {tuple(history.points.shape)}: "
@@ -65,11 +60,10 @@ def plot_relaxation(
         )
     times = history.times.numpy()
     count = len(history.frame_times)
-    with rc_context(STYLE):
-        shown = path is None
+    with drawing(ax, path) as panels:
         rows, height, ratios = (2, 5.6, [1.5, 1]) if count else (1, 3.4, [1])
-        axes, *below = Panels(ax, shown=shown).grid((9.0, height), rows, 1, height_ratios=ratios)[:, 0]
-        strips = Panels(below[0], shown=shown).grid((9.0, 2.2), 1, count)[0] if count else []
+        axes, *below = panels.grid((9.0, height), rows, 1, height_ratios=ratios)[:, 0]
+        strips = Panels(below[0], shown=panels.shown).grid((9.0, 2.2), 1, count)[0] if count else []
         for index, position in ((0, 0.25), (1, 0.65)):
             label = rf"$\Sigma_{{{index + 1}{index + 1}}}$"
             variance = history.covariance[:, index, index].numpy()
@@ -97,6 +91,4 @@ def plot_relaxation(
                     strip.tick_params(labelleft=False)
                 else:
                     strip.set_ylabel("$v_2$")
-        if path is not None:
-            save_picture(figure_of(axes), path)
     return np.array([axes, *strips])

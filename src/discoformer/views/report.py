@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 
 from discoformer import __version__
-from discoformer.api.tables import fit_table
+from discoformer.api.fitting import fit_table
 from discoformer.core.extras import require
 from discoformer.core.fields import Method, as_point_density
 from discoformer.core.progress import Advance, silent

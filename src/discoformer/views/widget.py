@@ -16,8 +16,8 @@ from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 from discoformer.core.fields import Field, as_density
 from discoformer.data.table import Table
-from discoformer.views.page.bundle import bundle, read_asset
 from discoformer.views.page.payload import widget_data
+from discoformer.views.page.render import bundle, read_asset
 
 if TYPE_CHECKING:
     from anywidget import AnyWidget

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from discoformer.models.mixture.axes import Axes
+from discoformer.core.frames import Axes
 from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore

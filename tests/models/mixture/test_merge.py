@@ -3,7 +3,7 @@
 import torch
 from helpers import F64, gmm_sample, mixture_network
 
-from discoformer.models.mixture.axes import Axes
+from discoformer.core.frames import Axes
 from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.merge import Rule, merge, settle
 from discoformer.models.mixture.sample import InMemory

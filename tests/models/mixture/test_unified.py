@@ -13,7 +13,7 @@ from discoformer.models.mixture.unified import UnifiedConfig, UnifiedCore
 from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.mixture.views import Views
 from discoformer.models.registry import Card, build_network, load_network, save_model
-from discoformer.scale.opening import open_source
+from discoformer.scale.source import open_source
 from discoformer.scale.stream import Stream
 
 

@@ -1,10 +1,11 @@
-"""Two views of a sample, weighed by the likelihood of rows that were left out."""
+"""Views of a sample, weighed by the likelihood of rows that were left out."""
 
 import pytest
 import torch
 
 from discoformer import load_model
 from discoformer.models.mixture.views import Views
+from discoformer.models.mixture.weigh import chances
 
 F64 = torch.float64
 
@@ -71,3 +72,23 @@ def test_single_precision_takes_weights(views: Views, sample: torch.Tensor) -> N
     weights = torch.rand(150, generator=torch.Generator().manual_seed(0))
     found, expected = (views.fit(x, weights).log_density(sample) for x in (sample.float(), sample))
     torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_view_that_is_not_heard_changes_nothing_between_the_others(views: Views) -> None:
+    """It may seem far better, because the others were merged since."""
+    left_out = torch.randn(3, 200, generator=torch.Generator().manual_seed(5), dtype=F64)
+    left_out[2] += 100
+    both = chances(left_out[:2], None)
+    alone = views._chances(left_out, None, torch.tensor([True, True, False]))
+    torch.testing.assert_close(alone, torch.cat([both, torch.zeros(1, dtype=F64)]))
+    assert float(views._chances(left_out, None)[2]) == pytest.approx(1)
+
+
+def test_columns_that_are_nearly_copies_go_to_the_view_without_axes(views: Views) -> None:
+    """Clusters along the diagonal, thin across: with axes they would be widened."""
+    generator = torch.Generator().manual_seed(6)
+    along = torch.randn(600, 1, generator=generator, dtype=F64)
+    rows = along + torch.tensor([[0.0, 0.1, -0.1]], dtype=F64)
+    rows = rows + 0.01 * torch.randn(600, 3, generator=generator, dtype=F64)
+    rows[::2, 0] += 0.1
+    assert float(views.fit(rows).log_weight.exp()[2]) > 0.5

@@ -18,12 +18,12 @@ from scipy import special, stats
 from torch import Tensor
 
 from discoformer.columns.kinds import CONTINUOUS
+from discoformer.columns.left_out import Restriction
 from discoformer.columns.split import kinds_of
+from discoformer.core.composed import Pushforward
 from discoformer.core.fields import Density
-from discoformer.core.pushforward import Pushforward
-from discoformer.core.restriction import Restriction
-from discoformer.views.page.bundle import bundle
 from discoformer.views.page.numbers import density_numbers
+from discoformer.views.page.render import bundle
 from discoformer.views.page.unusual import read_levels
 
 NODE = shutil.which("node")

@@ -10,8 +10,8 @@ from page_densities import KINDS, fit_case, mixture
 
 from discoformer.baselines.kde import KDE
 from discoformer.core.checks import DataError
+from discoformer.core.composed import Pushforward
 from discoformer.core.frames import FRAMES
-from discoformer.core.pushforward import Pushforward
 from discoformer.models.registry import load_model
 from discoformer.views.page.numbers import density_numbers, read_density
 

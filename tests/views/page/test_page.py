@@ -18,10 +18,9 @@ from discoformer.columns.kinds import ColumnKind
 from discoformer.columns.schema import Schema
 from discoformer.columns.schema_column import ColumnSchema, Kind
 from discoformer.columns.split import kinds_of
-from discoformer.core.blend import Blend
+from discoformer.core.composed import Blend, push
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
-from discoformer.core.pushforward import push
 from discoformer.core.transforms import ColumnMaps
 from discoformer.data.datasets import real_dataset
 from discoformer.data.files import Table

@@ -15,11 +15,10 @@ import torch
 from scipy.cluster.hierarchy import leaves_list, linkage
 from torch import Tensor
 
-from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
+from discoformer.core.composed import Blend, Pushforward
 from discoformer.core.fields import Field, Method
 from discoformer.core.frames import Whiten
-from discoformer.core.pushforward import Pushforward
 from discoformer.models.attention.network import AttentionNetwork
 from discoformer.models.mixture.student import StudentMixture
 from discoformer_paper.theory import kernel_weights

@@ -21,9 +21,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from discoformer.core.composed import push
 from discoformer.core.fields import Field, Method
 from discoformer.core.frames import Scatter
-from discoformer.core.pushforward import push
 from discoformer.core.transforms import Frame
 from discoformer.evaluation.known_truth import Dataset, gmm_datasets
 from discoformer.models.attention.network import AttentionNetwork

@@ -22,9 +22,8 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.normal_scores import NormalScores
-from discoformer.core.blend import Blend
+from discoformer.core.composed import Blend, Pushforward
 from discoformer.core.fields import Field
-from discoformer.core.pushforward import Pushforward
 from discoformer.core.transforms import ColumnMaps, Frame, KeptColumns, Transform
 from discoformer.models.mixture.lift import natural_parameters
 from discoformer.models.mixture.slots import student_log_density

@@ -1,4 +1,4 @@
-"""Student-t components at rows with gaps: the law of what is there, and what follows for what is not.
+"""Student-t components at rows with gaps: the law of what is there, what follows for the rest, and its draws.
 
 With P the inverse of the scale S at the coordinates that are there, and zero elsewhere, and e the offset from
 the mean, zero at gaps: the squared distance is e' P e, the row is expected at mean + S P e, and what is not
@@ -14,14 +14,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from discoformer.models.mixture.categories import log_share
 from discoformer.models.mixture.slots import student_log_density
 from discoformer.models.mixture.student import StudentMixture
 
-__all__ = ["Look", "Patterns", "look", "patterns", "together"]
+__all__ = ["Look", "Patterns", "fill", "look", "patterns", "together"]
 
 _BUDGET = 2**23  # numbers in an intermediate
 _SHARED = 8  # rows of a pattern from which on they are taken together, on the average
 _BITS = 62  # of a whole number: a combination of so many coordinates is one, which sorts fast
+_DRAWN = 2**22  # numbers in an intermediate
 
 
 class Patterns(NamedTuple):
@@ -155,3 +157,62 @@ def _apply(matrices: Tensor, vectors: Tensor, which: Tensor) -> Tensor:
     parts = vectors.split(torch.bincount(which, minlength=len(matrices)).tolist())
     found = [torch.einsum("mde,nme->nmd", own, part) for own, part in zip(matrices, parts, strict=True)]
     return torch.cat(found) if len(found) > 1 else found[0]
+
+
+def fill(
+    student: StudentMixture,
+    tables: tuple[Tensor, ...],
+    points: Tensor,
+    codes: Tensor,
+    noise: Tensor,
+    which: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Complete points (m, d) and codes (m, c): gaps, NaN and -1, are drawn given the rest of their row.
+
+    Parameters
+    ----------
+    student, tables : laws of the points and log probabilities (M, L) of every category, by slot
+    points, codes : (n, d) and (n, c), the rows
+    noise : (m, 1 + d + c), numbers between 0 and 1
+    which : (m,), the row of every draw; None for one draw of each
+
+    >>> one = torch.ones(1, dtype=torch.float64)
+    >>> normal = StudentMixture(0 * one, 3 * one[:, None], one[:, None, None], 1e9 * one)
+    >>> x, codes = torch.tensor([[torch.nan], [7.0]]).double(), torch.empty(2, 0, dtype=torch.long)
+    >>> fill(normal, (), x, codes, torch.full((2, 2), 0.5).double())[0].flatten().tolist()
+    [3.0, 7.0]
+    """
+    which = torch.arange(len(points), device=points.device) if which is None else which
+    dim, found, levels = points.shape[-1], points[which], codes[which]
+    beside = log_share(tables, codes).mT if tables else points.new_zeros(1, 1)
+    beside = beside.expand(len(points), len(student.nu))
+    slot = torch.empty(len(which), dtype=torch.long, device=points.device)
+    for seen in look(student, points):
+        held = (student.log_weight + seen.log_density + beside[seen.rows]).softmax(-1)
+        place = torch.full((len(points),), -1, dtype=torch.long, device=points.device)
+        place[seen.rows] = torch.arange(len(seen.rows), device=points.device)
+        for draws in (place[which] >= 0).nonzero().flatten().split(max(1, _DRAWN // max(1, dim) ** 2)):
+            at = place[which[draws]]  # (k,), among the rows seen
+            slot[draws] = own = _choose(held[at], noise[draws, 0])
+            gap = found[draws].isnan()
+            if not bool(gap.any()):
+                continue
+            spare = seen.spare[seen.which[at], own]  # (k, d, d)
+            both = gap.unsqueeze(-1) & gap.unsqueeze(-2)
+            spare = torch.where(both, spare, torch.diag_embed((~gap).to(spare)))
+            normal = torch.special.ndtri(noise[draws, 1 : 1 + dim]) * gap
+            nu, distance = student.nu[own], seen.distance[at, own]
+            growth = ((nu + distance) / (nu + seen.size[at].squeeze(-1))).sqrt().unsqueeze(-1)
+            draw = (torch.linalg.cholesky(spare) @ normal.unsqueeze(-1)).squeeze(-1) * growth
+            expected = student.mean[own] + seen.offset[at, own]
+            found[draws] = torch.where(gap, expected + draw, found[draws])
+    for column, table in enumerate(tables):
+        level = _choose(table.exp()[slot], noise[:, 1 + dim + column])
+        levels[:, column] = torch.where(levels[:, column] < 0, level, levels[:, column])
+    return found, levels
+
+
+def _choose(shares: Tensor, noise: Tensor) -> Tensor:
+    """Which of the shares (n, k) numbers (n,) between 0 and 1 fall into."""
+    below = shares.cumsum(-1)
+    return (noise.unsqueeze(-1) * below[:, -1:] > below).sum(-1).clamp_max(shares.shape[-1] - 1)

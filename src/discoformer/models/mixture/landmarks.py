@@ -131,11 +131,6 @@ def _square_distance(columns: Tensor, index: Tensor) -> Tensor:
     return (columns - place).square_().sum(1)
 
 
-def _distances(points: Tensor, others: Tensor) -> Tensor:
-    """(B, n, k) between points (B, n, d) and others (B, k, d); a product would lose half the digits."""
-    return torch.cdist(points, others, compute_mode="donot_use_mm_for_euclid_dist")
-
-
 def landmark_spacing(landmarks: Tensor) -> Tensor:
     """Mean distance (B,) from a landmark (B, M, d) to its nearest neighbour; sqrt(d) if alone.
 
@@ -146,5 +141,7 @@ def landmark_spacing(landmarks: Tensor) -> Tensor:
     if count == 1:
         return torch.full_like(landmarks[:, 0, 0], math.sqrt(dim))
     itself = torch.eye(count, dtype=torch.bool, device=landmarks.device)
-    distance = _distances(landmarks, landmarks).masked_fill(itself, torch.inf)
+    # by differences: products would lose half the digits
+    distance = torch.cdist(landmarks, landmarks, compute_mode="donot_use_mm_for_euclid_dist")
+    distance = distance.masked_fill(itself, torch.inf)
     return distance.amin(-1).mean(-1)

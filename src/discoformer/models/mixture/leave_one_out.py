@@ -28,7 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.models.mixture.axes import Axes
+from discoformer.core.frames import Axes
 from discoformer.models.mixture.lift import Natural, lift, natural_parameters
 from discoformer.models.mixture.slots import student_log_density
 
@@ -100,14 +100,14 @@ def leave_one_out(
     point; the share of the others is negligible.
     """
     if weights is None:
-        often = torch.ones_like(points[..., 0])
+        multiplicity = torch.ones_like(points[..., 0])
     elif evidence is None:
-        often = weights / weights.square().sum(-1, keepdim=True)
+        multiplicity = weights / weights.square().sum(-1, keepdim=True)
     else:
-        often = weights * evidence.count.sum(-1, keepdim=True)
+        multiplicity = weights * evidence.count.sum(-1, keepdim=True)
     slots = SlotsSeen.of(components, None if evidence is None else evidence.axes)
     rows = max(1, _CHUNK // (len(points) * (2 * components.nu.shape[-1] + _HOLDERS * points.shape[-1] ** 2)))
-    chunks = list(zip(points.split(rows, -2), often.split(rows, -1), strict=True))
+    chunks = list(zip(points.split(rows, -2), multiplicity.split(rows, -1), strict=True))
     if evidence is None:
         evidence = ScaleEvidence.of_likelihood(*slots.sums(chunks))
     return torch.cat([slots.without(chunk, share, evidence) for chunk, share in chunks], -1)
@@ -152,17 +152,17 @@ class SlotsSeen(NamedTuple):
         """`ScaleEvidence.count` and `ScaleEvidence.mass` of a sample in chunks."""
         nu, dim = self.components.nu.unsqueeze(-1), self.components.mean.shape[-1]
         count = mass = torch.zeros_like(self.components.nu)
-        for chunk, often in chunks:
+        for chunk, multiplicity in chunks:
             distance, terms = self.look(chunk)
-            held = terms.softmax(-2) * often.unsqueeze(-2)
+            held = terms.softmax(-2) * multiplicity.unsqueeze(-2)
             count = count + held.sum(-1)
             mass = mass + (held * (nu + dim) / (nu + distance)).sum(-1)
         return count, mass
 
     def without(
-        self, points: Tensor, often: Tensor, evidence: ScaleEvidence, beside: Beside | None = None
+        self, points: Tensor, multiplicity: Tensor, evidence: ScaleEvidence, beside: Beside | None = None
     ) -> Tensor:
-        """Log densities (B, k) of points (B, k, d), which count ``often`` (B, k), without them."""
+        """Log densities (B, k) of points (B, k, d), which count ``multiplicity`` (B, k), without them."""
         _, terms = self.look(points)
 
         def change(held: Tensor) -> Tensor:
@@ -173,7 +173,7 @@ class SlotsSeen(NamedTuple):
         count = evidence.count if beside is None else beside.rows
         terms = terms if beside is None else terms + beside.log_density
         changes = [change] if beside is None else [change, beside.change]
-        return lose(self.components.log_weight, count, terms, often, changes)
+        return lose(self.components.log_weight, count, terms, multiplicity, changes)
 
     def _downdate(self, points: Tensor, which: Tensor, held: Tensor, evidence: ScaleEvidence) -> Tensor:
         """How log densities of slots (B, k, h) change when they lose what they hold of a point."""
@@ -218,7 +218,7 @@ def lose(
     log_weight: Tensor,
     count: Tensor,
     terms: Tensor,
-    often: Tensor,
+    multiplicity: Tensor,
     changes: Sequence[Callable[[Tensor], Tensor]],
 ) -> Tensor:
     """Log densities (B, k) of points without them, when slots lose what they hold of each.
@@ -227,10 +227,10 @@ def lose(
     ----------
     log_weight, count : (B, M)
     terms : (B, M, k), log densities of the points under the slots, weights included
-    often : (B, k), how often the points count
+    multiplicity : (B, k), how often the points count
     changes : from what is held (B, M, k) to what it changes in the terms (B, M, k)
     """
-    held = terms.softmax(-2) * often.unsqueeze(-2)
+    held = terms.softmax(-2) * multiplicity.unsqueeze(-2)
     left = 1 - held / count.clamp_min(_LEAST).unsqueeze(-1)  # of every slot's count
     left = (left - _ROUNDING).clamp_min(
         _NOTHING

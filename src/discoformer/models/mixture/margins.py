@@ -12,8 +12,8 @@ from torch import Tensor
 
 from discoformer.columns.normal_scores import NormalScores
 from discoformer.core.checks import DataError
+from discoformer.core.composed import push
 from discoformer.core.frames import refuse_constant
-from discoformer.core.pushforward import push
 from discoformer.core.transforms import ColumnMaps, Frame
 from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.student import StudentMixture

@@ -27,13 +27,12 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from discoformer.models.mixture.axes import Axes
+from discoformer.core.frames import Axes
 from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.lift import lift, weight_and_log
 from discoformer.models.mixture.sample import InMemory, Sample
-from discoformer.models.mixture.slots import Moments, moments_of
+from discoformer.models.mixture.slots import Moments, degrees_of_freedom, moments_of
 from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.mixture.tails import degrees_of_freedom
 from discoformer.models.mixture.unions import (
     DEAD,
     SlotGroup,

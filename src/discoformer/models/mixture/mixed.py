@@ -23,11 +23,10 @@ from torch import Tensor
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.quantiles import find_quantile
-from discoformer.models.mixture.fill import fill
-from discoformer.models.mixture.gaps import look, patterns, together
+from discoformer.models.mixture.categories import Tally, log_share
+from discoformer.models.mixture.gaps import fill, look, patterns, together
 from discoformer.models.mixture.leave_one_out import Beside, Components, SlotsSeen, lose
 from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.mixture.tables import Tally, log_share
 
 __all__ = ["MixedMixture", "columns_of", "to_codes"]
 
@@ -284,31 +283,33 @@ class MixedMixture(Density):
         if evidence is None or tallies is None or present is None:
             raise DataError("this density does not know what it rests on: ask the fit itself")
         points, codes = rows[:, : self.numbers].to(self.log_weight), self._codes(rows)
-        often = points.new_ones(len(rows)) if weights is None else weights.to(points) * evidence.count.sum()
+        multiplicity = (
+            points.new_ones(len(rows)) if weights is None else weights.to(points) * evidence.count.sum()
+        )
         share = log_share(self.tables, codes) if self.tables else points.new_zeros(1, len(rows))
         share = share.expand(len(self.log_weight), -1)
-        found = torch.empty_like(often)
+        found = torch.empty_like(multiplicity)
         for columns, group in together(points, max(1, _BUDGET // len(self.log_weight))):
-            change = _change(tallies, codes[group], often[group])
+            change = _change(tallies, codes[group], multiplicity[group])
             own = Beside(share[:, group].transpose(0, 1), change, evidence.count.expand(len(group), -1))
-            found[group] = self._without(columns, points[group], often[group], own)
+            found[group] = self._without(columns, points[group], multiplicity[group], own)
         return found
 
-    def _without(self, columns: Tensor, points: Tensor, often: Tensor, beside: Beside) -> Tensor:
+    def _without(self, columns: Tensor, points: Tensor, multiplicity: Tensor, beside: Beside) -> Tensor:
         """`left_out` of rows (B, r, d) that have these continuous columns (B, k)."""
         evidence, present = self.student.evidence, self.present
         assert evidence is not None and present is not None
         weight = self.log_weight.expand(len(columns), -1)
         if not columns.shape[-1]:
             terms = weight.unsqueeze(-1) + beside.log_density
-            return lose(weight, beside.rows, terms, often, [beside.change])
+            return lose(weight, beside.rows, terms, multiplicity, [beside.change])
         mean = self.student.mean[:, columns].transpose(0, 1)  # (B, M, k)
         scale = self.student.scale[:, columns.unsqueeze(-1), columns.unsqueeze(-2)].transpose(0, 1)
         seen = SlotsSeen.of(Components(weight, mean, scale, self.student.nu.expand_as(weight)), None)
         count = present[:, columns].mean(-1).mT  # rows that the law of these columns rests on
         mass = evidence.mass * count / evidence.count.clamp_min(torch.finfo(count.dtype).tiny)
         own = replace(evidence.map(lambda t: t.expand_as(weight)), count=count, mass=mass)
-        return seen.without(points.take_along_dim(columns.unsqueeze(-2), -1), often, own, beside)
+        return seen.without(points.take_along_dim(columns.unsqueeze(-2), -1), multiplicity, own, beside)
 
     def transform(self, matrix: Tensor, shift: Tensor) -> Density:
         raise DataError("a density with categories, gaps or circles has no linear images in closed form")
@@ -358,10 +359,10 @@ def _normalized(log_weight: Tensor) -> Tensor:
     return torch.log_softmax(log_weight, -1)
 
 
-def _change(tallies: Sequence[Tally], codes: Tensor, often: Tensor) -> Callable[[Tensor], Tensor]:
+def _change(tallies: Sequence[Tally], codes: Tensor, multiplicity: Tensor) -> Callable[[Tensor], Tensor]:
     """How the tables' log probabilities (B, M, r) change with what slots hold (B, M, r) of rows.
 
-    The rows have ``codes`` (B, r, c) and count ``often`` (B, r).
+    The rows have ``codes`` (B, r, c) and count ``multiplicity`` (B, r).
     """
 
     def change(held: Tensor) -> Tensor:
@@ -369,8 +370,8 @@ def _change(tallies: Sequence[Tally], codes: Tensor, often: Tensor) -> Callable[
         total = torch.zeros_like(flat)
         for tally, code in zip(tallies, codes.flatten(0, 1).unbind(-1), strict=True):
             there = (code >= 0) & (code < tally.total.shape[-1])
-            total = total + tally.change(torch.where(there, code, -1), flat, often.flatten())
-        changed: Tensor = total.unflatten(1, often.shape).transpose(0, 1)
+            total = total + tally.change(torch.where(there, code, -1), flat, multiplicity.flatten())
+        changed: Tensor = total.unflatten(1, multiplicity.shape).transpose(0, 1)
         return changed
 
     return change

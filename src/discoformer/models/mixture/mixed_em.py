@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from discoformer.models.mixture.categories import Tally, log_share, tally
 from discoformer.models.mixture.gaps import look
 from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture
-from discoformer.models.mixture.tables import Tally, log_share, tally
 
 __all__ = ["MixedRows", "Sums", "e_step", "first_guess", "settle"]
 
@@ -42,13 +42,13 @@ class MixedRows:
     points : (n, d), NaN where there is a gap
     codes : (n, c), -1 where there is a gap
     levels : of every category
-    often : (n,), how often a row counts
+    multiplicity : (n,), how often a row counts
     """
 
     points: Tensor
     codes: Tensor
     levels: tuple[int, ...]
-    often: Tensor
+    multiplicity: Tensor
 
     def complete(self, points: Tensor) -> MixedRows:
         """The same rows with other points."""
@@ -108,7 +108,7 @@ def e_step(
     for seen in look(mixture, rows.points):
         if held is None:
             terms = mixture.log_weight + seen.log_density + beside[seen.rows]
-            part = terms.softmax(-1) * rows.often[seen.rows].unsqueeze(-1)
+            part = terms.softmax(-1) * rows.multiplicity[seen.rows].unsqueeze(-1)
         else:
             part = held[seen.rows]
         found[seen.rows] = part
@@ -140,7 +140,7 @@ def first_guess(rows: MixedRows) -> tuple[StudentMixture, tuple[Tensor, ...]]:
         sums = e_step(normal, (), rows)
         scale = (sums.scatter + eye) / (sums.count + 1)
         normal = StudentMixture(normal.log_weight, normal.mean + sums.shift, scale, normal.nu)
-    return normal, _tables(_tallies(rows, rows.often.unsqueeze(-1)))
+    return normal, _tables(_tallies(rows, rows.multiplicity.unsqueeze(-1)))
 
 
 def settle(

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from discoformer.columns.bounds import Scaling, fit_scaling
 from discoformer.columns.content_noise import content_noise
-from discoformer.columns.layout import Layout
-from discoformer.columns.scaling import Scaling, fit_scaling
+from discoformer.columns.kinds import Layout
+from discoformer.core.composed import push
 from discoformer.core.fields import Density
-from discoformer.core.pushforward import push
 from discoformer.core.transforms import ColumnMap, ColumnMaps
-from discoformer.models.mixture.category_scores import category_scores
-from discoformer.models.mixture.fill import fill
+from discoformer.models.mixture.categories import category_scores
+from discoformer.models.mixture.gaps import fill
 from discoformer.models.mixture.margins import fit_margins
 from discoformer.models.mixture.merge import Rule, merge
 from discoformer.models.mixture.mixed import MixedMixture, columns_of, to_codes
@@ -102,8 +102,8 @@ class _Looking:
         numbers = len(self.periods)
         points, config = inside[:, :numbers], self.network.core.config
         size = len(points) if self.weights is None else 1 / float(self.weights.square().sum())
-        often = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
-        rows = MixedRows(points, to_codes(inside[:, numbers:]), self.levels, often)
+        multiplicity = torch.ones_like(inside[:, 0]) if self.weights is None else self.weights * size
+        rows = MixedRows(points, to_codes(inside[:, numbers:]), self.levels, multiplicity)
         part = float((~inside.isnan()).double().mean())  # filled rows count less
         coarse = inside.float()  # what a permutation of the sums changes must not change the noise
         looks = _LOOKS if bool(inside.isnan().any()) else 1
@@ -117,7 +117,7 @@ class _Looking:
             for columns in sights:
                 seen = complete
                 if columns is not None:
-                    scores = category_scores(codes, self.levels, often, columns)
+                    scores = category_scores(codes, self.levels, multiplicity, columns)
                     blur = torch.special.ndtri(noise[:, noise.shape[-1] - scores.shape[-1] :])
                     seen = torch.cat([complete, scores + _BLUR * blur], -1)
                 for start in self._encode(seen, part * size):

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import check_points
+from discoformer.core.checks import check_points, traced
 from discoformer.core.fields import Density, Estimate
 from discoformer.core.private import standard_gamma
 from discoformer.core.quantiles import find_quantile
 from discoformer.core.threads import ordered_map
-from discoformer.core.tracing import traced
 from discoformer.models.mixture.leave_one_out import Components, ScaleEvidence, leave_one_out
 from discoformer.models.mixture.lift import least_logit, lift, natural_parameters, weight_and_log
 from discoformer.models.mixture.slots import make_slots, student_log_density

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate
-from discoformer.models.mixture.axes import Axes
+from discoformer.core.frames import Axes
 from discoformer.models.mixture.landmarks import farthest_in_views, gather_rows, landmark_spacing
 from discoformer.models.mixture.layer import (
     FEATURES,
@@ -60,7 +60,7 @@ class UnifiedConfig:
     their mean scale.  Margins have at most ``margin_slots`` slots and are read off ``margin_groups`` groups
     of neighbours.  Tables with categories or gaps take ``mixed_rounds`` rounds of E- and M-steps, and
     categories are seen as ``category_columns`` columns.  ``unseen`` is the optimism that leave-one-out in
-    closed form does not see, as a share of what it sees (`core.blend.less_unseen`): measured once, by
+    closed form does not see, as a share of what it sees (`core.composed.less_unseen`): measured once, by
     ``paper/benchmarks/loo_folds.py --calibrate``.  The view without axes starts ``axes_lead`` standard errors
     behind those with them.
     """

@@ -9,19 +9,16 @@ import torch
 from torch import Tensor
 
 from discoformer.columns.support import rows_suffice
-from discoformer.core.blend import Blend
 from discoformer.core.checks import check_untracked
+from discoformer.core.composed import Blend, push
 from discoformer.core.fields import Density
-from discoformer.core.frames import FRAMES
+from discoformer.core.frames import FRAMES, Axes
 from discoformer.core.moving import untracked
-from discoformer.core.pushforward import push
 from discoformer.core.threads import team
 from discoformer.core.transforms import Frame
-from discoformer.models.mixture.axes import Axes
 from discoformer.models.mixture.landmarks import POOL
 from discoformer.models.mixture.merge import Rule, merge, settle
-from discoformer.models.mixture.sample import InMemory, Sample, too_many
-from discoformer.models.mixture.streamed import StreamedSample
+from discoformer.models.mixture.sample import InMemory, Sample, StreamedSample, too_many
 from discoformer.models.mixture.student import StudentMixture
 from discoformer.models.mixture.unified import SETTLE, UnifiedCore
 from discoformer.models.mixture.weigh import blend

@@ -16,13 +16,12 @@ from operator import itemgetter
 import torch
 from torch import Tensor
 
-from discoformer.columns.layout import Layout, MixedMethod
+from discoformer.columns.kinds import Layout, MixedMethod
 from discoformer.columns.support import rows_suffice
-from discoformer.core.blend import Blend, less_unseen
+from discoformer.core.composed import Blend, less_unseen, push
 from discoformer.core.fields import Density
 from discoformer.core.frames import FRAMES
 from discoformer.core.moving import untracked
-from discoformer.core.pushforward import push
 from discoformer.core.threads import team
 from discoformer.core.transforms import At, Frame
 from discoformer.models.mixture.landmarks import evenly_by_radius
@@ -109,14 +108,23 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
     def _unseen(self) -> float:
         return float(self.network.core.config.unseen)
 
-    def _chances(self, left_out: Tensor, weights: Tensor | None) -> Tensor:
-        """The chances (..., K) of the views, by left-out log densities (..., K, n).
+    def _chances(self, left_out: Tensor, weights: Tensor | None, heard: Tensor | None = None) -> Tensor:
+        """The chances (..., K) of the views that are heard, by left-out log densities (..., K, n).
 
-        The network may ignore axes that it is told of.  So the view without them must be better by some
-        standard errors (``axes_lead``), to be as likely as one with them.
+        The first two are set against each other, and the third against both together, so that it changes
+        nothing between them.  The network may ignore axes that it is told of: the view without them must be
+        better by some standard errors (``axes_lead``), to be as likely as the others.
         """
-        behind = [0.0, 0.0, self.network.core.config.axes_lead]
-        return chances(left_out, weights, behind[: left_out.shape[-2]])
+        both = chances(left_out[..., :2, :], weights)
+        if left_out.shape[-2] == 2:
+            return both
+        logs = both.clamp_min(torch.finfo(both.dtype).tiny).log()
+        together = (left_out[..., :2, :] + logs.unsqueeze(-1)).logsumexp(-2)
+        pair = torch.stack([together, left_out[..., 2, :]], -2)
+        rest, third = chances(pair, weights, self.network.core.config.axes_lead).split(1, -1)
+        if heard is not None:
+            rest, third = torch.where(heard[..., 2:], rest, 1.0), torch.where(heard[..., 2:], third, 0.0)
+        return torch.cat([rest * both, third], -1)
 
     def _believe(self, seen: Seen, heard: Tensor) -> tuple[Blend, Tensor]:
         """`UnifiedNetwork.believe` where a view is heard (..., K); the others stay as the core gives them."""
@@ -176,7 +184,7 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         if heard is not None and bool((heard.sum(-1) == 1).all()):
             return Blend(tuple(views), heard.to(left_out).log(), self._unseen)
         inside = torch.stack([view._estimate(rows).log_density for view in views], -2)
-        chance = self._chances(less_unseen(left_out, inside, self._unseen), weights)
+        chance = self._chances(less_unseen(left_out, inside, self._unseen), weights, heard)
         heard = chance.detach() > SILENT if heard is None else heard
         return Blend(tuple(views), log_weights(chance, heard), self._unseen)
 

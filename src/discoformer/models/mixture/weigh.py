@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from discoformer.core.blend import Blend
+from discoformer.core.composed import Blend
 from discoformer.core.fields import Density
 
 __all__ = ["SILENT", "blend", "chances", "leave_one_out_weights", "log_weights", "without_silent"]
@@ -27,31 +27,26 @@ def without_silent(found: Blend) -> Blend:
     return Blend(tuple(found.parts[k] for k in heard), found.log_weight[heard].log_softmax(-1))
 
 
-def chances(left_out: Tensor, weights: Tensor | None, behind: Sequence[float] = ()) -> Tensor:
-    """The chances (..., K) of densities to be the best one, by left-out log densities (..., K, n).
+def chances(left_out: Tensor, weights: Tensor | None, lead: float = 0.0) -> Tensor:
+    """The chances (..., 2) of two densities to be the better one, by left-out log densities (..., 2, n).
 
-    Of two, they are Phi(mean / standard error) of the gain of one over the other; of more, they are in
-    proportion to the product over all others.  A density may start so many standard errors ``behind`` (K).
-    Weights of largest likelihood would be shared between two densities that are about equally likely,
-    although the rougher one has a far worse score.  These weights follow the same evidence, but come to a
-    decision, smoothly.
+    They are Phi(mean / standard error) of the gain of one over the other, where the second must be better
+    by ``lead`` standard errors to be as likely as the first.  Weights of largest likelihood would be shared
+    between two densities that are about equally likely, although the rougher one has a far worse score.
+    These weights follow the same evidence, but come to a decision, smoothly.
 
     >>> gain = torch.tensor([1.0, 1.2, 0.8, -0.5], dtype=torch.float64)
     >>> chances(torch.stack([gain, 0 * gain]), None).round(decimals=3).tolist()
     [0.97, 0.03]
-    >>> chances(torch.stack([gain, 0 * gain, gain]), None, [0, 0, 1]).round(decimals=3).tolist()
-    [0.859, 0.006, 0.135]
+    >>> chances(torch.stack([0 * gain, gain]), None, lead=2.0).round(decimals=3).tolist()
+    [0.548, 0.452]
     """
-    views, size = left_out.shape[-2:]
-    share = left_out.new_full((*left_out.shape[:-2], size), 1 / size) if weights is None else weights
-    share = share.to(left_out)[..., None, None, :]
-    gain = left_out.unsqueeze(-2) - left_out.unsqueeze(-3)  # (..., K, K, n): of one over another
+    gain = left_out[..., 0, :] - left_out[..., 1, :]
+    share = torch.full_like(gain, 1 / gain.shape[-1]) if weights is None else weights.to(gain)
     mean = (share * gain).sum(-1)
     variance = (share * (gain - mean.unsqueeze(-1)).square()).sum(-1) * share.square().sum(-1)
-    start = left_out.new_tensor(behind or [0.0] * views)
-    ratio = mean / (variance + torch.finfo(gain.dtype).tiny).sqrt() + start - start.unsqueeze(-1)
-    itself = torch.eye(views, dtype=torch.bool, device=gain.device)
-    found: Tensor = torch.special.log_ndtr(ratio).masked_fill(itself, 0.0).sum(-1).softmax(-1)
+    ratio = mean / (variance + torch.finfo(gain.dtype).tiny).sqrt() + lead
+    found: Tensor = torch.special.ndtr(torch.stack([ratio, -ratio], -1))
     return found
 
 

@@ -59,7 +59,6 @@ def hold_out(
     rows: NDArray[np.float64],
     *,
     folds: int = FOLDS,
-    seed: int = 0,
     advance: Advance = silent,
 ) -> Folds:
     """Fit a method to all rows (n, d) but one fold, for every fold in turn.
@@ -76,10 +75,10 @@ def hold_out(
 
     sample = np.arange(len(rows))
     if len(rows) > MOST:
-        sample = np.sort(np.random.default_rng(seed).choice(len(rows), MOST, replace=False))
+        sample = np.sort(np.random.default_rng(0).choice(len(rows), MOST, replace=False))
     fold = np.zeros(len(rows), dtype=np.int64)
     fields = []
-    splitter = KFold(min(folds, len(sample)), shuffle=True, random_state=seed)
+    splitter = KFold(min(folds, len(sample)), shuffle=True, random_state=0)
     for k, (inside, outside) in enumerate(splitter.split(sample)):
         advance(0, f"fitting without a fold, {k + 1} of {splitter.n_splits}")
         with torch.no_grad():

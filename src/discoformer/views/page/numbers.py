@@ -21,16 +21,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from discoformer.columns.bounds import HalfLine, Interval
+from discoformer.columns.bounds import HalfLine, Interval, Scaling
 from discoformer.columns.kinds import ColumnKind
+from discoformer.columns.left_out import Restriction
 from discoformer.columns.normal_scores import NormalScores
-from discoformer.columns.scaling import Scaling
 from discoformer.columns.split import SplitColumns, SplitKind
-from discoformer.core.blend import Blend
 from discoformer.core.checks import DataError
+from discoformer.core.composed import Blend, Pushforward
 from discoformer.core.fields import Density, Field
-from discoformer.core.pushforward import Pushforward
-from discoformer.core.restriction import Restriction
 from discoformer.core.transforms import ColumnMap, ColumnMaps, Frame, KeptColumns, Relation, Transform
 from discoformer.models.mixture.mixed import MixedMixture
 from discoformer.models.mixture.student import StudentMixture
@@ -81,7 +79,7 @@ def density_numbers(field: Field) -> Numbers:
     >>> field = load_model("default").fit(np.random.default_rng(0).normal(size=(50, 2)))
     >>> numbers = density_numbers(field)
     >>> numbers["kind"], [part["kind"] for part in numbers["parts"]]
-    ('blend', ['pushed', 'pushed'])
+    ('blend', ['pushed', 'pushed', 'pushed'])
     """
     raise DataError(
         f"{type(field).__name__} has no closed form that a page could carry: live pictures need a mixture "

@@ -13,7 +13,7 @@ from discoformer.columns.bounds import Bound
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, PointDensity
 from discoformer.data.files import Table
-from discoformer.views.grids import column_grid
+from discoformer.views.contours import column_grid
 from discoformer.views.page.dependence import Pair, pair_information
 from discoformer.views.page.kinds import DescribedColumn
 from discoformer.views.page.numbers import density_numbers, pack

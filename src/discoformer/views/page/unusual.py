@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from discoformer.columns.kinds import ColumnKind
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
+from discoformer.core.composed import on_support
 from discoformer.core.fields import Density, PointDensity, as_density
-from discoformer.core.pushforward import on_support
 from discoformer.views.page.folds import Folds
 
 __all__ = [
@@ -107,9 +107,7 @@ class Unusual:
 
 
 @torch.no_grad()
-def find_unusual(
-    field: PointDensity, values: NDArray[np.float64], folds: Folds | None = None, seed: int = 0
-) -> Unusual:
+def find_unusual(field: PointDensity, values: NDArray[np.float64], folds: Folds | None = None) -> Unusual:
     """The rows of a table (n, d) that stand out under a fitted density.
 
     Parameters
@@ -118,7 +116,6 @@ def find_unusual(
     values : (n, d)
     folds : fits to the columns of the support that have not seen their rows, for the surprise of cells;
         without them the field itself answers, which may have given an extreme row a component of its own
-    seed : seed of the draws for the levels
 
     Examples
     --------
@@ -137,7 +134,7 @@ def find_unusual(
         order = np.argsort(log_density, kind="stable")[: _BY_SURPRISE + _BY_DENSITY]
         rows = [UnusualRow(int(r), tuple(values[r].tolist()), float(log_density[r]), None) for r in order]
         return Unusual(rows, limit, 0, [], None)
-    levels = density_levels(field, seed)
+    levels = density_levels(field)
     level = read_levels(log_density, levels)
     part, columns = on_support(field)
     if len(field.support) < len(columns):  # some columns are left out deeper inside the field
@@ -293,7 +290,7 @@ def read_levels(log_density: NDArray[np.float64], table: NDArray[np.float64]) ->
 
 
 @torch.no_grad()
-def density_levels(field: Density, seed: int = 0, draws: int = _DRAWS) -> NDArray[np.float64]:
+def density_levels(field: Density, draws: int = _DRAWS) -> NDArray[np.float64]:
     """Quantiles of the log density at draws, at evenly spaced shares: the table that levels are read from.
 
     >>> from discoformer import KDE
@@ -301,7 +298,7 @@ def density_levels(field: Density, seed: int = 0, draws: int = _DRAWS) -> NDArra
     >>> len(levels), bool((np.diff(levels) >= 0).all())
     (401, True)
     """
-    points = field.sample(draws, torch.Generator().manual_seed(seed))
+    points = field.sample(draws, torch.Generator().manual_seed(0))
     points = points[points.isfinite().all(-1)]  # tails may be so heavy that a draw overflows
     log_density = field.log_density(points).cpu().numpy()
     return np.asarray(np.quantile(log_density, np.linspace(0, 1, _TABLE)))

@@ -1,6 +1,6 @@
 // Densities that a page carries: a mixture through transforms, or a blend of such, with every verb of Python's.
 //
-// The twin of discoformer/core/pushforward.py and blend.py.  `readDensity` turns what Python wrote
+// The twin of discoformer/core/composed.py.  `readDensity` turns what Python wrote
 // (discoformer/views/page/numbers.py) into an object with
 //
 //   dim, support                 number of columns, and which of them count

@@ -286,7 +286,7 @@ export class KeptColumns extends Increasing {
   checkGiven() {}
 }
 
-/** No mass where columns that follow from these would leave their bounds; the twin of core/restriction.py. */
+/** No mass where columns that follow from these would leave their bounds; the twin of columns/left_out.py. */
 export class Restriction extends Increasing {
   constructor(relation, low, high, logMass) {
     super();

@@ -1,8 +1,9 @@
 """Tables of probabilities per slot."""
 
+import pytest
 import torch
 
-from discoformer.models.mixture.tables import Tally, tally
+from discoformer.models.mixture.categories import Tally, category_scores, tally
 
 F64 = torch.float64
 
@@ -31,3 +32,20 @@ def test_a_row_that_is_left_out_changes_the_table_as_a_recount_does() -> None:
 def test_a_level_never_seen_is_rare_not_impossible() -> None:
     table = tally(torch.zeros(9, dtype=torch.long), torch.ones(9, 1, dtype=F64), 2).log_table.exp()
     assert 0 < float(table[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize("levels", [(2,), (3,), (5,), (2, 2), (3, 4)])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_the_rows_decides_no_sign_and_no_axis(levels: tuple[int, ...], seed: int) -> None:
+    """Levels of equal shares tie, and a single category has axes of equal spread only."""
+    generator = torch.Generator().manual_seed(seed)
+    codes = torch.cartesian_prod(*map(torch.arange, levels)).reshape(-1, len(levels)).repeat(20, 1)
+    often = (
+        torch.rand(len(codes), dtype=F64, generator=generator) if seed % 2 else torch.ones(len(codes)).to(F64)
+    )
+    turn = torch.randperm(len(codes), generator=generator)
+    before, after = (category_scores(codes[k], levels, often[k], 4) for k in (torch.arange(len(codes)), turn))
+    torch.testing.assert_close(after, before[turn], rtol=1e-8, atol=1e-8)
+    share = (often / often.sum()).unsqueeze(-1)
+    covariance = (share * before).mT @ before
+    torch.testing.assert_close(covariance, torch.eye(len(covariance), dtype=F64), rtol=0, atol=1e-5)

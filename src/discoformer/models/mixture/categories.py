@@ -1,9 +1,14 @@
-"""Tables of probabilities of categories, one per slot, shrunk towards the table of all rows.
+"""Categories in a mixture: tables of probabilities, one per slot, and the columns that a network sees.
 
 A slot that holds c rows, c_l of them of level l, has p_l = (c_l + a q_l) / (c + a): q is the table of all
 rows and a is a number of pseudo-rows.  The slots themselves choose it: the a under which their counts are
 most likely as draws from Dirichlet laws around q.  The table of all rows has one extra row, spread evenly
 over the levels, so that a level that was never seen is rare, not impossible.
+
+The network sees scores of multiple correspondence analysis: indicators of the levels, each scaled by its own
+spread, rotated to the axes along which rows differ most.  Axes with the same spread, which a single category
+always has, could be any rotation of one another, and rounding would choose: a very small part of an uneven
+spread, the same for every table, chooses instead.
 """
 
 from __future__ import annotations
@@ -13,10 +18,15 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-__all__ = ["Tally", "log_share", "tally"]
+from discoformer.scale.ranks import generic_direction
+
+__all__ = ["Tally", "category_scores", "log_share", "tally"]
 
 _PSEUDO = [2.0**k for k in range(-6, 15)]  # pseudo-rows to choose from
+_RANK = 1e-4  # axes with less of the first one's spread say nothing
+_UNEVEN = 1e-6  # of spread, decides between axes that have the same: far above rounding, far below _RANK
 
 
 @dataclass(frozen=True)
@@ -41,16 +51,16 @@ class Tally:
         whole = self.count.sum(-1, keepdim=True) + self.pseudo[..., None, None]
         return ((self.count + prior.unsqueeze(-2)) / whole).log()
 
-    def change(self, codes: Tensor, held: Tensor, often: Tensor) -> Tensor:
+    def change(self, codes: Tensor, held: Tensor, multiplicity: Tensor) -> Tensor:
         """How log probabilities (M, n) change when slots lose what they hold (M, n) of rows.
 
-        ``codes`` (n,) are the levels of the rows, -1 where there is none, and ``often`` (n,) how often they
-        count in the table of all rows.
+        ``codes`` (n,) are the levels of the rows, -1 where there is none, and ``multiplicity`` (n,) is how
+        often they count in the table of all rows.
         """
         level = codes.clamp_min(0)
         levels = self.total.shape[-1]
-        fewer = (self.total[level] - often).clamp_min(0) + 1 / levels
-        prior = self.pseudo * fewer / ((self.total.sum() - often).clamp_min(0) + 1)
+        fewer = (self.total[level] - multiplicity).clamp_min(0) + 1 / levels
+        prior = self.pseudo * fewer / ((self.total.sum() - multiplicity).clamp_min(0) + 1)
         own = (self.count[:, level] - held).clamp_min(0) + prior
         whole = (self.count.sum(-1, keepdim=True) - held).clamp_min(0) + self.pseudo
         return torch.where(codes < 0, 0.0, (own / whole).log() - self.log_table[:, level])
@@ -96,3 +106,28 @@ def log_share(log_tables: tuple[Tensor, ...], codes: Tensor) -> Tensor:
 
 def _pooled(total: Tensor) -> Tensor:
     return (total + 1 / total.shape[-1]) / (total.sum(-1, keepdim=True) + 1)
+
+
+def category_scores(codes: Tensor, levels: tuple[int, ...], multiplicity: Tensor, columns: int) -> Tensor:
+    """Up to q columns (n, q) of unit variance from complete codes (n, c); rows have a ``multiplicity`` (n,).
+
+    >>> codes = torch.tensor([[0, 1], [0, 1], [1, 0]])
+    >>> category_scores(codes, (2, 2), torch.ones(3).double(), 4).abs().round(decimals=3).tolist()
+    [[0.707], [0.707], [1.414]]
+    """
+    share = (multiplicity / multiplicity.sum()).unsqueeze(-1)
+    parts = []
+    for column, count in zip(codes.unbind(-1), levels, strict=True):
+        hot = one_hot(column, count).to(multiplicity)
+        mean = (share * hot).sum(0)
+        tiny = torch.finfo(mean.dtype).tiny
+        parts.append(torch.where(mean > 0, (hot - mean) / mean.clamp_min(tiny).sqrt(), 0.0))
+    indicators = torch.cat(parts, -1)
+    direction = generic_direction(indicators.shape[-1]).to(indicators)
+    spread = (share * indicators).mT @ indicators
+    values, vectors = torch.linalg.eigh(spread + torch.diag(_UNEVEN * direction))
+    kept = (values > _RANK * values[-1].clamp_min(_RANK)).nonzero().flatten().flip(0)[:columns]
+    axes = vectors[:, kept]
+    axes = axes * (direction @ axes).sign()  # signs that a permutation keeps
+    scores: Tensor = indicators @ (axes / values[kept].sqrt())
+    return scores

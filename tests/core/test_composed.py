@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,14 +16,19 @@ from discoformer import KDE, DataError, Density, Field, PointDensity
 from discoformer.baselines import SteinGradient
 from discoformer.columns.bounds import FREE, Bound, fit_maps
 from discoformer.columns.fit_recipe import FitRecipe
+from discoformer.core.composed import Blend, PushedDensity, PushedField, Pushforward, on_support, push
 from discoformer.core.fields import as_density
 from discoformer.core.frames import Whiten
-from discoformer.core.pushforward import PushedDensity, PushedField, Pushforward, on_support, push
+from discoformer.core.moving import moved
 from discoformer.core.transforms import Frame, Transform, scaling_frame
-from discoformer.models.registry import load_model
+from discoformer.models.mixture.student import StudentMixture
+from discoformer.models.mixture.views import Views
+from discoformer.models.registry import build_network, load_model
 from discoformer.priors import gaussian
 
 BOUNDS: list[Bound] = [(0.0, math.inf), (-1.0, 1.0), FREE, FREE]
+SAMPLE = gmm_sample(80, 3)
+QUERIES = torch.cat([SAMPLE[:6], 40 * SAMPLE[:3]])  # near, and where margins are told by their logarithms
 
 
 def table(n: int = 150) -> Tensor:
@@ -336,3 +342,136 @@ def test_conditional_log_density_of_many_rows_is_that_of_one_at_a_time() -> None
     assert isinstance(density.conditional_log_density([0], sample[:6].numpy()), np.ndarray)
     with pytest.raises(DataError, match="none is left"):
         density.conditional_log_density([0, 1, 2], sample)
+
+
+@pytest.fixture
+def blend() -> Blend:
+    generator = torch.Generator().manual_seed(0)
+    parts = [
+        as_density(KDE().fit(torch.randn(40, 2, generator=generator, dtype=F64) + c)) for c in (0.0, 2.0)
+    ]
+    return Blend(tuple(parts), torch.tensor([0.3, 0.7], dtype=F64).log())
+
+
+def test_score_is_the_gradient(blend: Blend) -> None:
+    x = torch.randn(20, 2, dtype=F64).requires_grad_()
+    log_density, score = blend.estimate(x)
+    torch.testing.assert_close(torch.autograd.grad(log_density.sum(), x)[0], score)
+
+
+def test_chain_rule_and_margins(blend: Blend) -> None:
+    x = torch.randn(5, 2, dtype=F64)
+    for point in x:
+        first = blend.marginal([0]).log_density(point[None, :1])
+        rest = blend.conditional([0], point[:1]).log_density(point[None, 1:])
+        torch.testing.assert_close(first + rest, blend.log_density(point[None]))
+    line = torch.linspace(-12, 14, 4001, dtype=F64)[:, None]
+    plane = torch.cat([torch.full_like(line, 0.4), line], 1)
+    integral = torch.trapezoid(blend.log_density(plane).exp(), line[:, 0])
+    torch.testing.assert_close(
+        integral.log(), blend.marginal([0]).log_density(torch.tensor([[0.4]], dtype=F64))[0]
+    )
+
+
+def test_distribution_function_and_quantiles(blend: Blend) -> None:
+    one = blend.marginal([1])
+    shares = torch.tensor([0.01, 0.5, 0.9], dtype=F64)
+    torch.testing.assert_close(one.cdf(one.quantile(shares)), shares)
+    draws = one.sample(20_000, torch.Generator().manual_seed(1))
+    below = (draws <= one.quantile(shares).T).double().mean(0)
+    torch.testing.assert_close(below, shares, rtol=0, atol=0.012)
+
+
+def test_all_verbs_stay_in_the_type(blend: Blend) -> None:
+    assert isinstance(blend.marginal([0]), Density) and isinstance(blend.conditional([0], [0.0]), Density)
+    assert "weights 0.30, 0.70" in repr(blend)
+
+
+def test_a_part_without_weight_is_not_asked() -> None:
+    """Eagerly it is left out, and traced it counts for nothing: both answer as the other part."""
+    one, zero = torch.ones(1, dtype=F64), torch.zeros(1, dtype=F64)
+    part, silent = (StudentMixture(zero, c * one[:, None], one[:, None, None], 5 * one) for c in (1.0, 50.0))
+    both = Blend((part, silent), torch.tensor([0.0, -torch.inf], dtype=F64))
+    at = torch.tensor([[0.5], [49.0]], dtype=F64)
+    torch.testing.assert_close(both.estimate(at), part.estimate(at))
+    mapped = torch.func.vmap(lambda row: both.log_density(row.unsqueeze(0)).squeeze(0))(at)
+    torch.testing.assert_close(mapped, part.log_density(at))
+    torch.testing.assert_close(both.left_out(at), part.left_out(at))
+    assert float(both.sample(500, torch.Generator().manual_seed(0)).max()) < 40
+
+
+def test_what_is_unseen_is_taken_off_where_rows_are_left_out() -> None:
+    x = torch.randn(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    plain = Blend((KDE(0.3).fit(x), KDE(0.6).fit(x)), torch.tensor([0.5, 0.5]).double().log())
+    seen, left_out = plain.log_density(x), plain.left_out(x)
+    torch.testing.assert_close(
+        replace(plain, unseen=0.5).left_out(x), left_out - 0.5 * (1 + seen - left_out).log()
+    )
+
+
+def _densities() -> dict[str, Density]:
+    torch.manual_seed(0)
+    core = {"kind": "unified", "layers": 2, "width": 8, "heads": 2, "slots": 8, "loops": 1}
+    views = Views(build_network(core, "whiten").double().eval().requires_grad_(False))
+    pushed = as_density(load_model("default").network.fit(SAMPLE))
+    assert isinstance(pushed, Pushforward)
+    assert isinstance(pushed.base, Blend)
+    student = pushed.base.parts[0]
+    assert isinstance(student, StudentMixture)
+    blend = as_density(views.fit(SAMPLE))
+    assert isinstance(blend, Blend)
+    bounded = FitRecipe(views, [(-1e3, 1e3), (-1e3, float("inf")), (-1e3, 1e3)]).fit(SAMPLE)
+    default = as_density(load_model("default").fit(SAMPLE))
+    found = {"student": student, "pushed": pushed, "blend": blend, "bounded": as_density(bounded)}
+    return found | {"default": default}
+
+
+DENSITIES = _densities()
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_vmap_of_grad_is_the_score(name: str) -> None:
+    density = DENSITIES[name]
+
+    def log_density(x: Tensor) -> Tensor:
+        return density.log_density(x.unsqueeze(0)).squeeze(0)
+
+    score = density.score(QUERIES)
+    close = {"rtol": 1e-8, "atol": 1e-8}
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(log_density))(QUERIES), score, **close)
+    torch.testing.assert_close(torch.func.grad(log_density)(QUERIES[0]), score[0], **close)
+    jacobian = torch.func.jacrev(density.log_density)(QUERIES)
+    torch.testing.assert_close(jacobian.diagonal(dim1=0, dim2=1).mT, score, **close)
+    batch = torch.func.vmap(density.log_density)(QUERIES.unflatten(0, (3, 3)))
+    torch.testing.assert_close(batch.flatten(), density.log_density(QUERIES), **close)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_hessians_are_jacobians_of_the_score(name: str) -> None:
+    density, near = DENSITIES[name], QUERIES[:4]
+    gradient = torch.func.grad(lambda x: density.log_density(x.unsqueeze(0)).squeeze(0))
+    hessian = torch.func.vmap(torch.func.jacrev(gradient))
+    by_score = torch.func.vmap(torch.func.jacrev(lambda x: density.score(x.unsqueeze(0)).squeeze(0)))
+    torch.testing.assert_close(hessian(near), by_score(near), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DENSITIES)
+def test_compiled_without_a_break(name: str) -> None:
+    density = DENSITIES[name]
+    torch._dynamo.reset()
+    compiled = torch.compile(density.log_density, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(QUERIES), density.log_density(QUERIES), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_moved_to_another_type_and_to_the_meta_device(name: str) -> None:
+    density = DENSITIES[name]
+    half = moved(density, torch.float32)
+    exact, rounded = density.estimate(QUERIES[:6]), half.estimate(QUERIES[:6].float())
+    assert rounded.score.dtype == torch.float32
+    assert half.sample(3).dtype == torch.float32
+    torch.testing.assert_close(rounded.log_density.double(), exact.log_density, rtol=1e-3, atol=1e-3)
+    there = moved(density, "meta")
+    log_density, score = there.estimate(QUERIES.to("meta"))
+    assert (log_density.shape, score.shape, score.device.type) == ((9,), (9, 3), "meta")

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from importlib.resources import files
 
-from discoformer.views.page.bundle import bundle
+from discoformer.views.page.render import bundle
 
 SCRIPTS = files("discoformer.views.page") / "js"
 DECLARED = re.compile(r"^(?:export )?(?:async )?(?:const|let|class|function) (\w+)", re.MULTILINE)
