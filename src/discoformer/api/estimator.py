@@ -32,7 +32,7 @@ from discoformer.data.containers import (
     wrap_column,
     wrap_columns,
 )
-from discoformer.detection.copies import left_out_with_copies
+from discoformer.detection.heavy_rows import left_out_rows
 from discoformer.functionals.bootstrap import WithSpread
 from discoformer.methods import takes_kinds
 from discoformer.scale.opening import is_remote, open_source
@@ -248,7 +248,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_left_out"):
             rows = torch.from_numpy(self._sample)
             weights = None if self._weights is None else check_weights(self._weights, rows)
-            found = left_out_with_copies(as_density(self.field_), rows, weights)
+            found = left_out_rows(self._fitted().refit(), as_density(self.field_), rows, weights)
             self._left_out: NDArray[np.float64] = found.cpu().numpy()
         return self._left_out.copy()  # the caller's own
 

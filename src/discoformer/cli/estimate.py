@@ -50,7 +50,7 @@ from discoformer.data.numeric import used_schema
 from discoformer.data.peek import columns_to_stream
 from discoformer.data.text_style import style_of
 from discoformer.data.writer import neutral, output_writer
-from discoformer.detection.copies import left_out_with_copies
+from discoformer.detection.heavy_rows import left_out_rows
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.methods import resolve, takes_kinds
 from discoformer.scale.opening import open_source
@@ -194,7 +194,7 @@ def _in_memory(args: argparse.Namespace) -> Job:
     job = _with_bars(job, context, queries, "bootstrap" if args.bootstrap else None) if args.std else job
     if queries is not context or not isinstance(fitted.field, Density):
         return job
-    left_out = _left_out(fitted.field, context)
+    left_out = _left_out(fitted, context)
     return replace(job, left_out=lambda _, part: left_out[part])
 
 
@@ -239,13 +239,14 @@ def _by_chunk(fitted: Fitted) -> Callable[[NDArray[np.float64], slice], NDArray[
 
 
 @torch.no_grad()
-def _left_out(density: Density, table: Table) -> NDArray[np.float64]:
+def _left_out(fitted: Fitted, table: Table) -> NDArray[np.float64]:
     rows = torch.from_numpy(table.values)
     weights = None if table.weights is None else check_weights(table.weights, rows)
     found = np.zeros(len(rows))
     there = np.flatnonzero(~np.isnan(table.values).all(1))  # a row of gaps alone is not in the sample
     share = None if weights is None else weights[there]
-    found[there] = left_out_with_copies(density, rows[there], share).numpy()
+    density = as_density(fitted.field)
+    found[there] = left_out_rows(fitted.refit(), density, rows[there], share).numpy()
     return found
 
 
