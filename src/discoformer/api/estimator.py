@@ -19,10 +19,12 @@ import discoformer.api.data_frames as frames
 from discoformer.api.answers import estimate_remote
 from discoformer.api.error_bars import BarSource
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
+from discoformer.api.pickles import Pickled
 from discoformer.api.questions import Questions
 from discoformer.columns.schema import Schema
-from discoformer.core.checks import DataError, check_points, check_weights, show_cell
-from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
+from discoformer.core.checks import DataError, check_points, check_weights
+from discoformer.core.fields import Density, Estimate, Field, PointDensity, as_density, as_point_density
+from discoformer.core.known_part import KnownPart
 from discoformer.data.containers import (
     kind_of,
     labels_of,
@@ -40,12 +42,11 @@ from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
 
-_FORMAT = 1  # of pickles: raised when what they hold changes
 _KEPT = 2**15  # rows up to which a streamed sample is kept, as one in memory is
 _PART = 2**13  # rows of a larger one that stand for it in `Questions.entropy`
 
 
-class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class DiScoFormer(Questions, Pickled, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Density estimation by a pretrained network: no bandwidth, no training on your data.
 
     Data may be arrays, pandas or polars frames, or torch tensors.  Frames may have categories, truth values,
@@ -159,7 +160,10 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             and isinstance(choose(self.model, self.axes).method, StreamingMethod)
         ):
             return self._fit_source(X)
-        context = self._read_sample(X)
+        return self._fit_rows(self._read_sample(X), type(X), sample_weight)
+
+    def _fit_rows(self, context: Tensor, holder: type, sample_weight: Any = None) -> Self:
+        """Fit to rows (n, D) of the columns that were read."""
         schema = None if self._frame is None else self._frame.schema
         fitted = fit_sample(
             context,
@@ -171,7 +175,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             own_bounds=None if schema is None else schema.bounds,
             axes=self.axes,
         )
-        self._keep(fitted, type(X), context, frames.read_weights(sample_weight))
+        self._keep(fitted, holder, context, frames.read_weights(sample_weight))
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -244,8 +248,13 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Log density (n,) of every row of the sample under the fit without that row and its copies."""
         check_is_fitted(self)
         if self._sample is None:
-            raise AttributeError("loo_log_density_ needs the sample in memory: fit to an array or a frame")
+            raise AttributeError(self._no_sample("loo_log_density_ needs"))
+        return self._loo()
+
+    def _loo(self) -> NDArray[np.float64]:
+        """The same of the rows that the fit used."""
         if not hasattr(self, "_left_out"):
+            assert self._sample is not None
             rows = torch.from_numpy(self._sample)
             weights = None if self._weights is None else check_weights(self._weights, rows)
             found = left_out_rows(self._fitted().refit(), as_density(self.field_), rows, weights)
@@ -293,19 +302,6 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         schema = None if self._frame is None else self._frame.schema
         return widget.explore(self.field_, self._sample, names, self._bounds, schema)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_format": _FORMAT}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        found = state.pop("_format", None)
-        if found != _FORMAT:
-            raise DataError(
-                f"this estimator was pickled in format {show_cell(found)}, here it is {_FORMAT}: "
-                "load it with the version that wrote it, or fit it again"
-            )
-        super().__setstate__(state)
-
     @property
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
@@ -326,11 +322,16 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _answer(self, X: Any, *, score: bool = True) -> Estimate[Any]:
         """Estimate at X; without ``score`` the scores need not be kept, where there may be too many."""
         check_is_fitted(self)
-        field = as_point_density(self.field_)
         if type(X) is not np.ndarray and is_remote(X):
+            field = as_point_density(self.field_)
             return estimate_remote(field, X, self._names, score=score, show=self.verbose)
-        result: Estimate[Any] = self._ask(field.estimate, X)
+        result: Estimate[Any] = self._ask(self._queried().estimate, X)
         return result
+
+    def _queried(self) -> PointDensity:
+        """The field, for queries with gaps too, if the model takes gaps."""
+        field, takes_gaps = as_point_density(self.field_), self._gaps[2]
+        return KnownPart(field) if takes_gaps and isinstance(field, Density) else field
 
     def _score(self, X: Any) -> Any:
         """Score at X; the field need not know its log density."""
@@ -388,7 +389,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
         self._sample: NDArray[np.float64] | None = rows
         self._weights = None if weights is None else np.array(weights, dtype=np.float64)
-        self._part = None
+        self._part, self._is_part = None, False
         self._gaps = (self.model, self.axes, takes_kinds(fitted.resolved))
         if hasattr(self, "_left_out"):
             del self._left_out
@@ -445,4 +446,5 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             result.feature_names_in_ = np.array([self._labels[c] for c in columns], dtype=object)
         result._frame = None if self._frame is None else self._frame.select(columns)
         result._keep(Fitted(field, choose(self.model, self.axes), bounds, kinds), self._holder)
+        result._is_part = True
         return result

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from discoformer.core.fields import Density, Estimate, PointDensity
+from discoformer.core.tracing import holds
 
 __all__ = ["KnownPart"]
 
@@ -36,7 +37,7 @@ class KnownPart(PointDensity):
 
     def _estimate(self, queries: Tensor) -> Estimate[Tensor]:
         gaps = queries.isnan()
-        if self.density.gaps or queries.ndim > 2 or not bool(gaps.any()):
+        if self.density.gaps or queries.ndim > 2 or not holds(gaps):
             return self.density._estimate(queries)
         log_density, score = queries.new_zeros(len(queries)), torch.zeros_like(queries)
         there, which = torch.unique(~gaps, dim=0, return_inverse=True)

@@ -53,9 +53,7 @@ def left_out_rows(method: Method, density: Density, rows: Tensor, weights: Tenso
     return refitted(method, density, rows, weights, left_out_with_copies(density, rows, weights))
 
 
-def refitted(
-    method: Method, density: Density, rows: Tensor, weights: Tensor | None, found: Tensor
-) -> Tensor:
+def refitted(method: Method, density: Density, rows: Tensor, weights: Tensor | None, found: Tensor) -> Tensor:
     """Log density (..., n) of the rows of a sample without each, as ``found``; heavy ones by another fit.
 
     Parameters
