@@ -18,8 +18,10 @@ from discoformer.core.checks import DataError, check_points
 from discoformer.core.extras import require
 from discoformer.core.fields import Density, Field, PointDensity, as_density, as_point_density
 from discoformer.core.pushforward import on_support
+from discoformer.detection.reasons import Words
 from discoformer.views.corner import draw_corner
 from discoformer.views.density import draw_density, draw_line
+from discoformer.views.levels import draw_levels
 from discoformer.views.outliers import draw_outliers
 from discoformer.views.panels import Panels, figure_of
 from discoformer.views.pictures import check_picture, save_picture
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
 Band = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Standard deviations (m,) of the log density at points (m, d)."""
 
-__all__ = ["VIEWS", "Band", "plot", "plot_corner", "plot_density", "plot_outliers"]
+__all__ = ["VIEWS", "Band", "plot", "plot_corner", "plot_density", "plot_levels", "plot_outliers"]
 
-VIEWS = ("density", "corner", "outliers")
+VIEWS = ("density", "corner", "outliers", "levels")
 
 
 def plot(
@@ -47,6 +49,7 @@ def plot(
     view: str = "density",
     ax: Axes | None = None,
     band: Band | None = None,
+    words: Words | None = None,
 ) -> Axes | NDArray[np.object_]:
     """Draw a field over the sample it was fitted to.
 
@@ -57,10 +60,13 @@ def plot(
     context : (n, d), the sample; rows with gaps are not drawn, except in the outlier view
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
-    view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
+    view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`, "levels"
+        `plot_levels`
     ax : where to draw.  Pictures of several panels fill its place in the figure
     band : function that gives standard deviations of the log density at points (m, d), drawn as a 90 % band
         around the density of one column; such as ``lambda x: est.estimate(x, std=True).log_density_std``
+    words : function that says what a number (column, value) stands for in the outlier view: labels, dates;
+        ``est.explain(X).words`` is one.  By default numbers, in digits that tell those of a column apart
 
     Returns
     -------
@@ -86,14 +92,17 @@ def plot(
     sample = check_points(context, "context", dim=len(names), gaps=gaps).numpy()
     if view != "outliers":
         field, kept, sample = _numbers(field, kept, sample)
-    draw: Drawing = {"corner": draw_corner, "outliers": draw_outliers}.get(view, draw_density)
+    drawings: dict[str, Drawing] = {"corner": draw_corner, "levels": draw_levels}
     with rc_context(STYLE):
         shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
         place = Panels(ax, shown=path is None)
         if band is not None and view == "density" and field.dim == sample.shape[1] == 1:
             axes: Axes | NDArray[np.object_] = draw_line(field, sample, shown, place, band)
+        elif view == "outliers":
+            own = None if words is None else lambda j, value: words(kept[j], value)
+            axes = draw_outliers(field, sample[:, kept], shown, place, own)
         else:
-            axes = draw(field, sample[:, kept], shown, place)
+            axes = drawings.get(view, draw_density)(field, sample[:, kept], shown, place)
         if path is not None:
             save_picture(figure_of(np.ravel(np.asarray(axes))[0]), path)
     return axes
@@ -160,6 +169,29 @@ def plot_corner(
     return np.asarray(plot(field, context, columns, path, view="corner", ax=ax))
 
 
+def plot_levels(
+    field: Field,
+    context: ArrayLike,
+    columns: Sequence[str] | None = None,
+    path: str | Path | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes | NDArray[np.object_]:
+    """Draw the regions of highest density that hold 50, 90 and 99 % of the mass; parameters as for `plot`.
+
+    Of one or two columns; of more, take a margin of the field.  Rows of the sample outside all regions
+    stand out.
+
+    Examples
+    --------
+    >>> from discoformer import KDE
+    >>> sample = np.random.default_rng(0).normal(size=(100, 2))
+    >>> plot_levels(KDE().fit(sample), sample, ["a", "b"]).get_ylabel()
+    'b'
+    """
+    return plot(field, context, columns, path, view="levels", ax=ax)
+
+
 def plot_outliers(
     field: Field,
     context: ArrayLike,
@@ -167,6 +199,7 @@ def plot_outliers(
     path: str | Path | None = None,
     *,
     ax: Axes | None = None,
+    words: Words | None = None,
 ) -> NDArray[np.object_]:
     """Draw which rows are unusual, and in which columns; parameters as for `plot`.
 
@@ -183,4 +216,4 @@ def plot_outliers(
     >>> above.get_xlabel()
     'log density'
     """
-    return np.asarray(plot(field, context, columns, path, view="outliers", ax=ax))
+    return np.asarray(plot(field, context, columns, path, view="outliers", ax=ax, words=words))
