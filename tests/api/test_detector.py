@@ -59,8 +59,39 @@ def test_frames_and_pipelines() -> None:
 
 
 def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="share from 0 to 0.5"):
+    with pytest.raises(DataError, match="from 0 to 0.5"):
         DensityDetector(contamination=0.7).fit(CLEAN)
     np.save(tmp_path / "x.npy", CLEAN)
     with pytest.raises(DataError, match="into memory"):
         DensityDetector().fit(tmp_path / "x.npy")
+    with pytest.raises(DataError, match="give the share of odd rows"):
+        DensityDetector(contamination="auto").fit(CLEAN)
+    with pytest.raises(DataError, match="leave out sample_weight"):
+        DensityDetector().fit(CLEAN, sample_weight=np.ones(190))
+
+
+def test_every_row_has_a_left_out_density() -> None:
+    """Rows that the fit left out are new to it; levels are ranks among those that it used."""
+    detector = DensityDetector(contamination=0.05).fit(CLUSTER)
+    assert detector.loo_log_density_.shape == (200,)
+    plain = DiScoFormer().fit(CLUSTER[detector.kept_])
+    np.testing.assert_allclose(detector.loo_log_density_[detector.kept_], plain.loo_log_density_)
+    np.testing.assert_allclose(detector.loo_log_density_[190:], plain.log_density(CLUSTER[190:]))
+    np.testing.assert_allclose(detector.level(CLUSTER), plain.level(CLUSTER))
+
+
+def test_types_are_as_for_the_estimator() -> None:
+    counts = np.random.default_rng(1).poisson(3.0, 200)
+    frame = pd.DataFrame({"a": CLUSTER[:, 0], "count": counts})
+    plain = DensityDetector(types="continuous").fit(frame)
+    assert {column.kind for column in plain.schema_} == {"continuous"}
+    assert DensityDetector(types={"count": "count"}).fit(frame).schema_["count"].kind == "count"
+
+
+def test_labels_of_odd_rows_keep_their_codes() -> None:
+    """A label that only left-out rows have does not shift the others."""
+    label = np.where(np.arange(200) >= 190, "a", np.where(CLUSTER[:, 0] > CLEAN[:, 0].mean(), "b", "c"))
+    frame = pd.DataFrame({"x": CLUSTER[:, 0], "y": CLUSTER[:, 1], "label": label})
+    detector = DensityDetector(contamination=0.05).fit(frame)
+    np.testing.assert_allclose(detector.score_samples(frame), detector.sample_scores_)
+    assert detector.schema_["label"].categories == ("a", "b", "c")

@@ -161,7 +161,56 @@ def test_what_cannot_be_answered_says_so(est: DiScoFormer) -> None:
         est.interval(1.5)
     with pytest.raises(DataError, match="between 0 and 1"):
         est.explain(FRAME[:1], interval=0)
-    with pytest.raises(DataError, match="in memory"):
-        est.marginal("a").estimate(FRAME[["a"]], std=True)
+    for part in (est.marginal("a"), est.conditional(["b", "c"], [1.0, 2.0])):
+        for question in (
+            lambda one: one.estimate(FRAME[["a"]], std=True),
+            lambda one: one.p_value(FRAME[["a"]]),
+        ):
+            with pytest.raises(DataError, match="margin or conditional keeps none: fit to these columns"):
+                question(part)
+        with pytest.raises(AttributeError, match="margin or conditional keeps none"):
+            part.loo_log_density_  # noqa: B018
     with pytest.raises(DataError, match="once for each"):
         est.probability(lambda rows: True)
+
+
+def test_a_discovery_that_cannot_be_made_is_told() -> None:
+    rows = np.r_[SAMPLE[:200], [[9.0, -9.0, 30.0]]]
+    small = DiScoFormer().fit(SAMPLE[:200])
+    with pytest.warns(UserWarning, match="ask about fewer rows, or fit to more"):
+        assert not small.discoveries(rows).any()
+    assert small.discoveries(rows[-10:]).tolist() == [False] * 9 + [True]
+
+
+def test_a_query_with_gaps_gets_the_density_of_what_is_there(est: DiScoFormer) -> None:
+    """Also after a fit without gaps: margins are closed form."""
+    rows = FRAME[:4].copy() + 0.01
+    rows.iloc[0, 1] = rows.iloc[1, 0] = rows.iloc[1, 2] = np.nan
+    rows.iloc[2] = np.nan
+    found = est.estimate(rows)
+    alone = [
+        est.marginal(["a", "c"]).estimate(rows[["a", "c"]][:1]),
+        est.marginal("b").estimate(rows[["b"]][1:2]),
+    ]
+    np.testing.assert_allclose(
+        found["log_density"][:2], [float(part["log_density"].iloc[0]) for part in alone]
+    )
+    np.testing.assert_allclose(found.iloc[0, [1, 3]], alone[0].iloc[0, 1:])
+    assert found["score_b"][0] == 0 and (found.iloc[2] == 0).all()
+    np.testing.assert_allclose(found["log_density"][3], est.log_density(rows[3:])[3])
+    wild = pd.DataFrame([[1.0, np.nan, 25.0], [1.0, np.nan, 3.0]], columns=["a", "b", "c"])
+    reasons = est.explain(wild)
+    assert reasons.columns[reasons.order[0, 0]] == "c" and np.isnan(reasons.excess[0, 1])
+    np.testing.assert_allclose(reasons.expected[1, 1], 1.9, atol=0.35)
+    level = est.level(wild)
+    assert level[0] == 0 and level[1] > 0.3
+    detector = DensityDetector(contamination=0.02).fit(FRAME)
+    assert detector.predict(wild).tolist() == [-1, 1]
+    with pytest.raises(DataError, match="NaN"):
+        DiScoFormer(model="kde-scott").fit(SAMPLE).log_density(wild.to_numpy())
+
+
+def test_numbers_are_told_in_digits_that_tell_them_apart() -> None:
+    est = DiScoFormer(model="kde-scott").fit(np.c_[123456 + SAMPLE[:, 0], SAMPLE[:, 1]])
+    line = est.explain(np.array([[123463.25, 2.0]])).describe(0)[0]
+    assert line.startswith("x0 = 123463.25: 12345")

@@ -78,7 +78,7 @@ BAD[3, 1] = torch.nan
         (lambda: estimate([X[:, 0], X], model="kde-scott"), "^sample 0 has shape"),
         (lambda: estimate([X, "X"], model="kde-scott"), "^sample 1 is not an array"),
         (lambda: estimate([X, 0 * X], model="kde-scott"), "^sample 1: every column is constant"),
-        (lambda: estimate([X, 1e200 * X], model="kde-scott"), "^sample 1: context has values beyond"),
+        (lambda: estimate([X, 1e200 * X], model="kde-scott"), "^sample 1: X has values beyond"),
     ],
 )
 def test_what_is_wrong_with_a_list_is_told_with_the_number_of_the_sample(

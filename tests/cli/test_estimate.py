@@ -413,6 +413,23 @@ def test_error_bars_of_the_default_by_either_source(flag: str, source: Any, tmp_
     np.testing.assert_allclose(np.load(out)[:, 6:], bars.score_std, rtol=1e-6)
 
 
+def test_the_bootstrap_is_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = np.random.default_rng(0).normal(size=(80, 2))
+    np.save(tmp_path / "data.npy", values)
+    assert main([*KERNEL, str(tmp_path / "data.npy"), "--std", "--json"]) == 0
+    assert capsys.readouterr().err == "discoformer: error bars by the bootstrap, from 24 more fits\n"
+
+
+def test_a_heavy_row_does_not_vouch_for_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
+    table.loc[0] = [7.0, -7.0]
+    table["count"] = np.where(np.arange(100) == 0, 1e6, 1.0)
+    table.to_csv(tmp_path / "data.csv", index=False)
+    assert main(["estimate", str(tmp_path / "data.csv"), "--weights", "count", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unusual"][0]["row"] == 0
+
+
 def test_error_bars_are_written_beside_the_answers(data: Table, csv: Path, tmp_path: Path) -> None:
     out, picture = tmp_path / "bars.csv", tmp_path / "band.png"
     one = [*KERNEL, str(csv), "--std", "--out", str(out), "--columns", "a", "--plot", str(picture)]

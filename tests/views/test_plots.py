@@ -5,13 +5,17 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from helpers import attention_network
 
+from discoformer import DiScoFormer
 from discoformer.baselines.kde import KDE, KDEField
 from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
-from discoformer.views import plot, plot_corner, plot_density, plot_outliers
+from discoformer.views import plot, plot_corner, plot_density, plot_levels, plot_outliers
+from discoformer.views.levels import SHARES, region_edges
 from discoformer.views.panels import figure_of
 from discoformer.views.plots import VIEWS
 
@@ -39,6 +43,10 @@ def close_figures() -> Iterator[None]:
 def test_awkward_samples_are_drawn(case: str, view: str, tmp_path: Path) -> None:
     sample = SAMPLES[case]
     path = tmp_path / "picture.png"
+    if view == "levels" and sample.shape[1] > 2:
+        with pytest.raises(DataError, match="one or two columns"):
+            plot(KDE().fit(sample), sample, path=path, view=view)
+        return
     plot(KDE().fit(sample), sample, path=path, view=view)
     assert path.read_bytes().startswith(b"\x89PNG")
 
@@ -75,6 +83,46 @@ def test_outliers_are_the_rows_of_lowest_density() -> None:
     labels = [label.get_text() for label in below.get_yticklabels()]
     assert labels[0] == "row 17"
     assert len(labels) == 10
+
+
+def test_cells_are_what_they_stand_for() -> None:
+    """Labels and dates by name, numbers in digits that tell those of a column apart; gaps are dashes."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "near": 123456 + rng.normal(size=120),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 400, 120), unit="D"),
+            "label": rng.choice(["ale$", "beer"], 120),
+        }
+    )
+    frame.loc[3, "near"] = 123470.25
+    frame.loc[5, "near"] = np.nan
+    est = DiScoFormer().fit(frame)
+    words = est.explain(frame[:1]).words
+    _, below = plot_outliers(est.field_, est._sample, list(frame.columns), words=words)
+    shown = [text.get_text() for text in below.texts]
+    assert shown[0].startswith("123470.25\n(12345")
+    assert all(text.startswith("202") and text[4] == "-" for text in shown[1::3])
+    assert {text.split("\n")[0] for text in shown[2::3]} <= {r"ale\$", "beer"}
+    plain = plot_outliers(KDE().fit(frame[["near"]].dropna()), frame[["near"]].dropna())[1]
+    assert len({text.get_text().split("\n")[0] for text in plain.texts}) == 10
+
+
+def test_the_densest_region_is_the_strongest() -> None:
+    """Shares of fresh rows in the regions are those that they say; the darkest colour is the densest."""
+    sample = np.random.default_rng(0).normal(size=(400, 2))
+    field = KDE().fit(sample)
+    edges = region_edges(field)
+    fresh = field.sample(4000, torch.Generator().manual_seed(5))
+    share = [float((field.log_density(fresh) >= edge).double().mean()) for edge in edges]
+    np.testing.assert_allclose(share, SHARES, atol=0.02)
+    axes = plot_levels(field, sample, ["a", "b"])
+    colours = axes.collections[0].get_facecolor()
+    assert (np.diff(np.asarray(colours)[:, :3].sum(1)) < 0).all()
+    named = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert named[:3] == ["50% of the mass", "90% of the mass", "99% of the mass"]
+    outside = int((field.log_density(sample) < edges[0]).sum())
+    assert named[3] == f"{outside} of 400 rows outside"
 
 
 def test_a_wild_value_does_not_hide_the_others() -> None:

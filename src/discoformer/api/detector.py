@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
+from discoformer.api.constants import changed_constants
 from discoformer.api.estimator import DiScoFormer
-from discoformer.core.checks import DataError
+from discoformer.core.checks import DataError, check_points, show_cell
 from discoformer.core.fields import as_density, as_points
 from discoformer.core.transforms import SupportWarning
 from discoformer.detection.copies import recalled
+from discoformer.detection.fixed_columns import broken_constants
 from discoformer.detection.typicality import Typicality
 from discoformer.scale.source import is_remote
 
@@ -44,10 +47,13 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
         The expected share of odd rows.  It sets the threshold, and how many rows are left out of the fit.
         With 0 the sample counts as clean: no row is left out, and a new row is odd if it is odder than all
         of them.
-    model, bounds, axes, verbose : as for `DiScoFormer`
+    model, types, bounds, axes, verbose : as for `DiScoFormer`
 
     Attributes
     ----------
+    loo_log_density_ : (n,)
+        Log density of every row of the sample: rows that the final fit used by the fit without them, those
+        that it left out as any new row.
     offset_ : float
         The threshold: `decision_function` is `score_samples` less this.
     kept_ : (n,) of bool
@@ -69,22 +75,41 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
         *,
         contamination: float = 0.1,
         model: Any = "default",
+        types: Any = None,
         bounds: Any = None,
         axes: bool = True,
         verbose: bool = False,
     ) -> None:
-        super().__init__(model=model, bounds=bounds, axes=axes, verbose=verbose)
+        super().__init__(model=model, types=types, bounds=bounds, axes=axes, verbose=verbose)
         self.contamination = contamination
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Fit to a sample (n, d), odd rows included; ``y`` is ignored."""
-        if not 0 <= self.contamination <= 0.5:
-            raise DataError(f"contamination is {self.contamination}: give a share from 0 to 0.5")
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Self:  # type: ignore[override]
+        """Fit to a sample (n, d), odd rows included; ``y`` is ignored.  There are no sample weights."""
+        if options.pop("sample_weight", None) is not None:
+            raise DataError(
+                "a detector counts every row once: leave out sample_weight, or take "
+                "DiScoFormer().fit(X, sample_weight=...), whose level(X) says how odd rows are"
+            )
+        if options:
+            raise TypeError(f"fit() got an unexpected keyword argument {next(iter(options))!r}")
+        if not isinstance(self.contamination, Real) or not 0 <= self.contamination <= 0.5:
+            raise DataError(
+                f"contamination is {show_cell(self.contamination)}: give the share of odd rows that is to be "
+                "expected, from 0 to 0.5, such as 0.05"
+            )
         if is_remote(X) and not isinstance(X, np.memmap):
             raise DataError("a detector judges every row by the fit without it: load the sample into memory")
+        before = dict(self.__dict__)
+        try:
+            return self._fit_robustly(X)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _fit_robustly(self, X: Any) -> Self:
         plain = isinstance(X, np.memmap) or (hasattr(X, "__array__") and not hasattr(X, "__getitem__"))
-        X = np.asarray(X) if plain else X
-        judge = self._judge(X)
+        context = self._read_sample(np.asarray(X) if plain else X)
+        judge = self._judge(context, type(X))
         rows, scores, support = self._sample, judge.own.numpy(), self.field_.support
         assert rows is not None  # it is in memory
         kept = np.ones(len(rows), dtype=bool)
@@ -95,7 +120,7 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
             before = dict(self.__dict__)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SupportWarning)  # told by the first fit
-                found = self._judge(_safe_indexing(X, np.flatnonzero(better)))
+                found = self._judge(context[torch.from_numpy(better)], type(X))
             if self.field_.support != support:  # a column that only odd rows vary in must not be lost
                 self.__dict__.update(before)
                 break
@@ -108,13 +133,26 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
         self._judged = rows
         return self
 
+    @property
+    def loo_log_density_(self) -> NDArray[np.float64]:
+        """Log density (n,) of every row of the sample under a fit without it."""
+        found: NDArray[np.float64] = np.empty(len(self.kept_))
+        found[self.kept_] = self._loo()
+        if not self.kept_.all():
+            with torch.no_grad():
+                found[~self.kept_] = self._queried().log_density(self._judged[~self.kept_])
+        return found
+
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """How typical the rows of X (m, d) are: (m,), 0 is usual, far below is odd.
 
-        A row that is in the sample is judged by the fit without it.
+        A row that is in the sample is judged by the fit without it.  One that differs in a column that never
+        changes there is odder than all of the sample.
         """
         check_is_fitted(self)
         scores: NDArray[np.float64] = np.asarray(self._ask(self._score_rows, X))
+        for constant in changed_constants(None if self._frame is None else self._frame.schema, X):
+            scores = np.where(constant.changed, np.minimum(scores, self.sample_scores_.min()) - 1, scores)
         return scores
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -125,19 +163,21 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
         """-1 for odd rows, 1 for the others: (m,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    def _oddness(self, X: Any) -> NDArray[np.float64]:
-        return self.score_samples(X)
+    def _oddness(self, X: Any, calibration: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        own = self.sample_scores_[self.kept_] if calibration is None else self.score_samples(calibration)
+        return self.score_samples(X), own
 
-    def _own_scores(self) -> NDArray[np.float64]:
-        return self.sample_scores_[self.kept_]
-
-    def _judge(self, X: Any) -> Typicality:
-        super().fit(X)
+    def _judge(self, context: Tensor, holder: type) -> Typicality:
+        self._fit_rows(context, holder)
         with torch.no_grad():
             density, rows = as_density(self.field_), torch.as_tensor(self._sample)
-            return Typicality.of(density, rows, self._scored, clean=self.contamination == 0)
+            clean = self.contamination == 0
+            return Typicality.of(density, rows, self._scored, kinds=self._kinds, clean=clean)
 
     def _score_rows(self, values: Any) -> NDArray[np.float64]:
         rows = as_points(values, self.field_.dim).detach().to(torch.float64)
+        check_points(rows, "X", gaps=self._gaps[2])
+        wrong = broken_constants(rows, torch.from_numpy(self._judged)).where.sum(-1).numpy()
         scores = self._typicality(rows).numpy()
+        scores = np.where(wrong > 0, np.minimum(scores, self.sample_scores_.min()) - wrong, scores)
         return recalled(rows.numpy(), scores, self._judged, self.sample_scores_)

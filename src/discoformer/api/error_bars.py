@@ -41,6 +41,7 @@ def error_bars(
     *,
     weights: Tensor | None = None,
     source: BarSource | None = None,
+    no_sample: str = "error bars need the sample in memory: fit to an array or a frame",
 ) -> Estimate[Tensor]:
     """Standard deviations of log density (m,) and score (m, d) at queries (m, d); 1.645 of them hold 90 %.
 
@@ -51,6 +52,7 @@ def error_bars(
     queries : (m, d)
     weights : (n,), of the sample, if it has any
     source : the head where there is one, unless a source is named
+    no_sample : what to say where the bootstrap has none
 
     >>> from discoformer.api.fitting import fit_sample
     >>> x = torch.randn(400, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -70,7 +72,7 @@ def error_bars(
             "error bars in one pass are for 'default' on columns of numbers: take std='bootstrap'"
         )
     if sample is None:
-        raise DataError("error bars need the sample in memory: fit to an array or a frame")
+        raise DataError(no_sample)
     if sample.ndim > 2:
         raise DataError("error bars are for one sample, not for a batch")
     return bootstrap(fitted.refit(), field, sample, queries.to(torch.float64), weights=weights)

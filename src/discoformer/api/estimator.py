@@ -18,10 +18,12 @@ import discoformer.api.data_frames as frames
 from discoformer.api.answers import estimate_remote
 from discoformer.api.error_bars import BarSource
 from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
+from discoformer.api.pickles import Pickled
 from discoformer.api.questions import Questions
 from discoformer.columns.schema import Schema
-from discoformer.core.checks import DataError, plain, show_cell, within_floats
-from discoformer.core.fields import Estimate, Field, PointDensity, as_density, as_point_density
+from discoformer.core.checks import DataError, plain, within_floats
+from discoformer.core.fields import Density, Estimate, Field, PointDensity, as_density, as_point_density
+from discoformer.core.known_part import KnownPart
 from discoformer.data.containers import (
     kind_of,
     labels_of,
@@ -39,12 +41,11 @@ from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["DiScoFormer"]
 
-_FORMAT = 1  # of pickles: raised when what they hold changes
 _KEPT = 2**15  # rows up to which a streamed sample is kept, as one in memory is
 _PART = 2**13  # rows of a larger one that stand for it in `Questions.entropy`
 
 
-class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class DiScoFormer(Questions, Pickled, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Density estimation by a pretrained network: no bandwidth, no training on your data.
 
     Data may be arrays, pandas or polars frames, or torch tensors.  Frames may have categories, truth values,
@@ -154,8 +155,10 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
                 raise DataError("bounds and sample weights need the sample in memory: load it first")
             if not mapped or (bare and isinstance(choose(self.model, self.axes).method, StreamingMethod)):
                 return self._fit_source(X)
-        mixed = takes_kinds(choose(self.model, self.axes))
-        context = self._read_sample(X, mixed)
+        return self._fit_rows(self._read_sample(X), type(X), sample_weight)
+
+    def _fit_rows(self, context: Tensor, holder: type, sample_weight: Any = None) -> Self:
+        """Fit to rows (n, D) of the columns that were read."""
         schema, weights = None if self._frame is None else self._frame.schema, _read_weights(sample_weight)
         try:
             fitted = fit_sample(
@@ -169,12 +172,13 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
                 axes=self.axes,
             )
         except DataError:
-            if not isinstance(X, Tensor):  # the same, by column
-                refuse_missing(context.numpy(), self._names and self._labels, gaps=mixed)
+            if not issubclass(holder, Tensor):  # the same, by column
+                gaps = takes_kinds(choose(self.model, self.axes))
+                refuse_missing(context.numpy(), self._names and self._labels, gaps=gaps)
             raise
-        if isinstance(X, Tensor):
+        if issubclass(holder, Tensor):
             self.n_features_in_ = fitted.field.dim
-        self._keep(fitted, type(X), context, weights)
+        self._keep(fitted, holder, context, weights)
         return self
 
     def score_samples(self, X: Any) -> Any:
@@ -263,19 +267,6 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         rest = [c for c in self.field_.support if c not in set(given)]
         return self._derived(as_density(self.field_).conditional(given, row), rest)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_format": _FORMAT}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        found = state.pop("_format", None)
-        if found != _FORMAT:
-            raise DataError(
-                f"this estimator was pickled in format {show_cell(found)}, here it is {_FORMAT}: "
-                "load it with the version that wrote it, or fit it again"
-            )
-        super().__setstate__(state)
-
     @property
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
@@ -296,11 +287,16 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _answer(self, X: Any, *, score: bool = True) -> Estimate[Any]:
         """Estimate at X; without ``score`` the scores need not be kept, where there may be too many."""
         check_is_fitted(self)
-        field = as_point_density(self.field_)
         if type(X) is not np.ndarray and is_remote(X):
+            field = as_point_density(self.field_)
             return estimate_remote(field, X, self._names, score=score, show=self.verbose)
-        result: Estimate[Any] = self._ask(field.estimate, X)
+        result: Estimate[Any] = self._ask(self._queried().estimate, X)
         return result
+
+    def _queried(self) -> PointDensity:
+        """The field, for queries with gaps too, if the model takes gaps."""
+        field, takes_gaps = as_point_density(self.field_), self._gaps[2]
+        return KnownPart(field) if takes_gaps and isinstance(field, Density) else field
 
     def _score(self, X: Any) -> Any:
         """Score at X; the field need not know its log density."""
@@ -358,7 +354,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         rows = None if sample is None else sample.detach().to("cpu", torch.float64, copy=True).numpy()
         self._sample: NDArray[np.float64] | None = rows
         self._weights = None if weights is None else np.array(weights, dtype=np.float64)
-        self._part = None
+        self._part, self._is_part = None, False
         self._gaps = (self.model, self.axes, takes_kinds(fitted.resolved))
         self._left_out = None
 
@@ -368,13 +364,13 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _read_sample(self, X: Any, mixed: bool) -> Tensor:
+    def _read_sample(self, X: Any) -> Tensor:
         """The sample as a tensor in its own precision, which is what its rounding errors come from."""
         self._frame = None
         if isinstance(X, Tensor):
             self._set_names(None)
             return X
-        found = frames.read_frame(X, self.types, plain=not mixed)
+        found = frames.read_frame(X, self.types, plain=not takes_kinds(choose(self.model, self.axes)))
         if found is None:
             values = self._validate(X, reset=True)
             if self.types is not None and self.types != "continuous":
@@ -432,6 +428,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
             result.feature_names_in_ = np.array([self._labels[c] for c in columns], dtype=object)
         result._frame = None if self._frame is None else self._frame.select(columns)
         result._keep(Fitted(field, choose(self.model, self.axes), bounds, kinds), self._holder)
+        result._is_part = True
         return result
 
 

@@ -24,7 +24,7 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
     Parameters
     ----------
     contamination : float above 0, at most 0.5; as for `DensityDetector`
-    model, bounds, axes : as for `DensityDetector`
+    model, types, bounds, axes : as for `DensityDetector`
 
     Attributes
     ----------
@@ -41,10 +41,17 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
     """
 
     def __init__(
-        self, contamination: float = 0.1, *, model: Any = "default", bounds: Any = None, axes: bool = True
+        self,
+        contamination: float = 0.1,
+        *,
+        model: Any = "default",
+        types: Any = None,
+        bounds: Any = None,
+        axes: bool = True,
     ) -> None:
         super().__init__(contamination=contamination)
         self.model = model
+        self.types = types
         self.bounds = bounds
         self.axes = axes
 
@@ -52,7 +59,11 @@ class PyODDetector(BaseDetector):  # type: ignore[misc]
         """Fit to a sample (n, d), odd rows included; ``y`` is ignored."""
         self._set_n_classes(y)
         detector = DensityDetector(
-            contamination=self.contamination, model=self.model, bounds=self.bounds, axes=self.axes
+            contamination=self.contamination,
+            model=self.model,
+            types=self.types,
+            bounds=self.bounds,
+            axes=self.axes,
         )
         self.detector_ = detector.fit(X)
         self.decision_scores_ = -detector.sample_scores_

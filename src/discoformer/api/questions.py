@@ -13,21 +13,26 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 import discoformer.functionals as functionals
+from discoformer.api.constants import changed_constants, with_constants
 from discoformer.api.data_frames import FrameColumns, fill_gaps
 from discoformer.api.error_bars import BarSource, error_bars
 from discoformer.columns.bounds import Bound
-from discoformer.columns.schema_convert import cell_words
+from discoformer.columns.cell_words import CellWords
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_weights, show_cell
-from discoformer.core.fields import Density, Estimate, Field, Method, as_density, as_point_density, as_points
+from discoformer.core.fields import Density, Estimate, Field, Method, PointDensity, as_density, as_points
 from discoformer.data.containers import wrap_column
-from discoformer.detection.copies import left_out_with_copies, recalled
+from discoformer.detection.common_scale import CommonScale, common_scale, on_scale
+from discoformer.detection.copies import recalled
+from discoformer.detection.heavy_rows import left_out_rows
 from discoformer.detection.levels import (
     DRAWS,
     conformal_p_values,
     discoveries,
     drawn_log_densities,
     levels,
+    warn_if_too_few,
 )
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.column_summary import level_shares
@@ -49,9 +54,11 @@ class Questions:
     _frame: FrameColumns | None
     _sample: NDArray[np.float64] | None
     _weights: NDArray[np.float64] | None
+    _kinds: list[ColumnKind] | None
     _part: NDArray[np.float64] | None = None
     _left_out: NDArray[np.float64] | None = None
     _bounds: list[Bound]
+    _is_part: bool = False  # whether it is a margin or a conditional of another estimator
 
     if TYPE_CHECKING:
 
@@ -59,6 +66,7 @@ class Questions:
         def _labels(self) -> list[Any]: ...
         def _ask(self, question: Callable[[Any], Any], X: Any) -> Any: ...
         def _positions(self, columns: Any) -> list[int]: ...
+        def _queried(self) -> PointDensity: ...
         def _fitted(self) -> Fitted: ...
 
     def explore(self) -> Any:
@@ -78,11 +86,16 @@ class Questions:
         """Log density (n,) of every row of the sample under the fit without that row and its copies."""
         check_is_fitted(self)
         if self._sample is None:
-            raise AttributeError("loo_log_density_ needs the sample in memory: fit to an array or a frame")
+            raise AttributeError(self._no_sample("loo_log_density_ needs"))
+        return self._loo()
+
+    def _loo(self) -> NDArray[np.float64]:
+        """The same of the rows that the fit used."""
         if self._left_out is None:
+            assert self._sample is not None
             rows = torch.from_numpy(self._sample)
             weights = None if self._weights is None else check_weights(self._weights, rows)
-            found = left_out_with_copies(as_density(self.field_), rows, weights)
+            found = left_out_rows(self._fitted().refit(), as_density(self.field_), rows, weights)
             self._left_out = found.cpu().numpy()
         return self._left_out.copy()  # the caller's own
 
@@ -118,9 +131,8 @@ class Questions:
         if self._sample is not None:
             usual = torch.from_numpy(self._sample)
             method = None if self._weights is not None else self._fitted().refit()
-
-        def words(column: int, value: float) -> str:
-            return cell_words(None if self._frame is None else self._frame.schema.used[column], value)
+        schema = None if self._frame is None else self._frame.schema
+        words = CellWords.of(usual.cpu().numpy(), None if schema is None else schema.used)
 
         def answer(rows: Any) -> Reasons:
             points = as_points(rows, density.dim).detach().to(torch.float64)
@@ -128,8 +140,7 @@ class Questions:
                 density, points, usual, method=method, share=interval, names=self._labels, words=words
             )
 
-        reasons: Reasons = self._ask(answer, X)
-        return reasons
+        return with_constants(self._ask(answer, X), changed_constants(schema, X))
 
     def level(self, X: Any, *, draws: int | None = None) -> NDArray[np.float64]:
         """Probability (m,) of a density lower than at the rows of X (m, d).
@@ -144,13 +155,14 @@ class Questions:
             also where the fit is too sharp, with an error of sqrt(p (1 - p) / n).  With a number, it is a
             rank among so many draws of the fitted density; 16,384 where the sample was not kept.
         """
-        found = self._log_densities(X)
-        sample = self._sample
+        found, rows = self._log_densities(X), self._numbers(X)
+        sample, scale = self._sample, self._scale(rows)
         if draws is not None or sample is None or sample.ndim > 2:
-            return levels(found, drawn_log_densities(self._density(), draws or DRAWS))
-        own = self.loo_log_density_
-        found = np.asarray(self._ask(lambda rows: recalled(np.asarray(rows), found, sample, own), X))
-        return levels(found, own, self._weights)
+            drawn = drawn_log_densities(self._density(), draws or DRAWS, scale=scale)
+            return levels(on_scale(scale, found, rows), drawn)
+        own = self._loo()
+        found = recalled(rows, found, sample, own)
+        return levels(on_scale(scale, found, rows), on_scale(scale, own, sample), self._weights)
 
     def p_value(self, X: Any, *, calibration: Any = None) -> NDArray[np.float64]:
         """Conformal p-values (m,) of the rows of X (m, d): small if they are odd.
@@ -162,12 +174,20 @@ class Questions:
             Rows that the fit has not seen and that are not odd: then P(p <= a) <= a holds exactly, whatever
             the fit.  By default the rows of the sample, each by the fit without it.
         """
-        own = self._own_scores() if calibration is None else self._oddness(calibration)
-        return conformal_p_values(self._oddness(X), own)
+        return conformal_p_values(*self._oddness(X, calibration))
 
     def discoveries(self, X: Any, *, rate: float = 0.1, calibration: Any = None) -> NDArray[np.bool_]:
-        """Which rows of X (m, d) to call odd so that at most a share ``rate`` of them is wrongly so: (m,)."""
-        return discoveries(self.p_value(X, calibration=calibration), rate)
+        """Which rows of X (m, d) to call odd so that at most a share ``rate`` of them is wrongly so: (m,).
+
+        No p-value is below 1 / (1 + n), so with few rows in the sample one odd row among many cannot be told.
+        A warning says so where nothing was found.
+        """
+        scores, own = self._oddness(X, calibration)
+        p_values = conformal_p_values(scores, own)
+        found = discoveries(p_values, rate)
+        if not found.any():
+            warn_if_too_few(p_values, rate, len(own))
+        return found
 
     def conditional_log_density(self, X: Any, given: Any) -> Any:
         """Log density (m,) of the other columns given the columns ``given``, at the rows of X (m, d).
@@ -291,7 +311,8 @@ class Questions:
 
         def answer(rows: Any) -> Estimate[Any]:
             points = as_points(rows, self.field_.dim).detach().to(torch.float64)
-            spread = error_bars(fitted, sample, points, weights=weights, source=source)
+            why = self._no_sample("error bars need")
+            spread = error_bars(fitted, sample, points, weights=weights, source=source, no_sample=why)
             return spread if isinstance(rows, Tensor) else Estimate(*(part.numpy() for part in spread))
 
         spread: Estimate[Any] = self._ask(answer, X)
@@ -328,13 +349,36 @@ class Questions:
         return density.marginal([place]) if density.dim > 1 else density
 
     def _log_densities(self, X: Any) -> NDArray[np.float64]:
-        found = self._ask(as_point_density(self.field_).log_density, X)
+        found = self._ask(self._queried().log_density, X)
         return np.asarray(found.detach() if isinstance(found, Tensor) else found)
 
-    def _oddness(self, X: Any) -> NDArray[np.float64]:
-        """What rows are ranked by, low is odd."""
-        return self._log_densities(X)
+    def _numbers(self, X: Any) -> NDArray[np.float64]:
+        """Rows (m, D) as the density sees them."""
+        found: NDArray[np.float64] = self._ask(lambda rows: torch.as_tensor(rows).detach().cpu().numpy(), X)
+        return found
 
-    def _own_scores(self) -> NDArray[np.float64]:
-        """The same of the rows of the sample, each by the fit without it."""
-        return self.loo_log_density_
+    def _scale(self, *rows: NDArray[np.float64]) -> CommonScale | None:
+        """What makes rows comparable with those of the sample, where they have not the same cells."""
+        known = [part for part in (self._sample, *rows) if part is not None]
+        if any(part.ndim > 2 for part in known):
+            return None
+        kinds = [CONTINUOUS] * self.field_.dim if self._kinds is None else self._kinds
+        return common_scale(self.field_, np.concatenate(known), kinds)
+
+    def _oddness(self, X: Any, calibration: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What rows of X (m, d) are ranked by, and those they are ranked among (n,); low is odd."""
+        parts = [X] if calibration is None else [X, calibration]
+        rows, found = [self._numbers(part) for part in parts], [self._log_densities(part) for part in parts]
+        if calibration is None:
+            if self._sample is None:
+                raise DataError(self._no_sample("p-values need") + ", or give calibration=")
+            rows, found = [*rows, self._sample], [*found, self._loo()]
+        scale = self._scale(*rows)
+        scores, own = (on_scale(scale, *both) for both in zip(found, rows, strict=True))
+        return scores, own
+
+    def _no_sample(self, what: str) -> str:
+        """What to do about a sample that was not kept."""
+        if self._is_part:
+            return f"{what} the sample, and a margin or conditional keeps none: fit to these columns alone"
+        return f"{what} the sample in memory: fit to an array or a frame"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.api.answers import answers
-from discoformer.api.error_bars import BarSource, error_bars
+from discoformer.api.error_bars import BarSource, error_bars, head_of
 from discoformer.api.fitting import Fitted, fit_stream
 from discoformer.baselines.bandwidths import RULES
 from discoformer.baselines.kde import KDE
@@ -30,9 +31,9 @@ from discoformer.cli.options import (
     refuse_input,
 )
 from discoformer.cli.parser import command_parser
-from discoformer.cli.standing_out import FrameRows, Job, Summary, shown_cells, why
+from discoformer.cli.standing_out import FrameRows, Job, Summary, print_reasons, shown_cells, why
+from discoformer.columns.cell_words import CellWords
 from discoformer.columns.schema import Schema, infer_schema
-from discoformer.columns.schema_convert import cell_words
 from discoformer.columns.support import dropped_by_survey
 from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, as_density
@@ -48,14 +49,15 @@ from discoformer.data.files import (
 )
 from discoformer.data.numeric import used_schema
 from discoformer.data.writer import neutral, output_writer, style_of
-from discoformer.detection.copies import left_out_with_copies
+from discoformer.detection.common_scale import common_scale, on_scale
+from discoformer.detection.heavy_rows import left_out_rows
 from discoformer.detection.reasons import Reasons, explain_rows
+from discoformer.functionals.bootstrap import FITS
 from discoformer.methods import resolve, takes_kinds
 from discoformer.scale.source import ArraySource, Source, open_source
 from discoformer.scale.stream import Stream, StreamingMethod, look
 from discoformer.views.panels import check_picture
 from discoformer.views.plots import VIEWS, plot
-from discoformer.views.reasons import common_scale
 from discoformer.views.terminal import print_table
 
 __all__ = ["make_parser", "run"]
@@ -150,31 +152,31 @@ def run(args: argparse.Namespace) -> None:
                 answer = np.column_stack([found, score.numpy()[:, job.scored], *bars])
                 write(_joined(next(frames, None), values, answer, job.names))
             seen = found if job.left_out is None else job.left_out(values, part)
-            summary.add(values, found, seen, seen if job.common is None else seen + job.common(values))
+            summary.add(values, found, seen, on_scale(job.common, seen, values))
         if args.plot:
             assert job.table is not None
             view = args.view or VIEWS[0]
-            plot(job.field, job.table.values, job.table.names, args.plot, view=view, band=job.band)
+            shown = job.table.values, job.table.names
+            plot(job.field, *shown, args.plot, view=view, band=job.band, words=_words(job.table))
     reasons = None
     if args.why:
         assert job.table is not None
         points = torch.from_numpy(summary.values[summary.unusual])
         sample, method = torch.from_numpy(job.table.values), job.fitted.refit()
-        schema = None if job.table.schema is None else job.table.schema.used
         reasons = explain_rows(
             as_density(job.field),
             points,
             sample,
             method=method,
             names=job.columns,
-            words=lambda j, value: cell_words(None if schema is None else schema[j], value),
+            words=_words(job.table),
         )
 
     if args.json:
         _print_json(args, job, summary, reasons)
     elif str(args.out) != "-":
         _print_summary(args, job, summary)
-        _print_reasons(summary, reasons)
+        print_reasons(summary, reasons)
 
 
 def _in_memory(args: argparse.Namespace) -> Job:
@@ -190,8 +192,12 @@ def _in_memory(args: argparse.Namespace) -> Job:
     job = _with_bars(job, context, queries, "bootstrap" if args.bootstrap else None) if args.std else job
     if queries is not context or not isinstance(fitted.field, Density):
         return job
-    left_out = _left_out(fitted.field, context)
+    left_out = _left_out(fitted, context)
     return replace(job, left_out=lambda _, part: left_out[part])
+
+
+def _words(table: Table) -> CellWords:
+    return CellWords.of(table.values, None if table.schema is None else table.schema.used)
 
 
 def _with_bars(job: Job, context: Table, queries: Table, source: BarSource | None) -> Job:
@@ -202,6 +208,8 @@ def _with_bars(job: Job, context: Table, queries: Table, source: BarSource | Non
         weights = None if context.weights is None else check_weights(context.weights, rows)
         return error_bars(job.fitted, rows, torch.from_numpy(points), weights=weights, source=source)
 
+    if source == "bootstrap" or head_of(job.fitted) is None:
+        print(f"discoformer: error bars by the bootstrap, from {FITS} more fits", file=sys.stderr)
     log_density, score = (part.numpy() for part in spread(queries.values))
     bars = np.column_stack([log_density, score[:, job.scored]])
     return replace(job, spread=bars, band=lambda points: spread(points).log_density.numpy())
@@ -235,13 +243,14 @@ def _by_chunk(fitted: Fitted) -> Callable[[NDArray[np.float64], slice], NDArray[
 
 
 @torch.no_grad()
-def _left_out(density: Density, table: Table) -> NDArray[np.float64]:
+def _left_out(fitted: Fitted, table: Table) -> NDArray[np.float64]:
     rows = torch.from_numpy(table.values)
     weights = None if table.weights is None else check_weights(table.weights, rows)
     found = np.zeros(len(rows))
     there = np.flatnonzero(~np.isnan(table.values).all(1))  # a row of gaps alone is not in the sample
     share = None if weights is None else weights[there]
-    found[there] = left_out_with_copies(density, rows[there], share).numpy()
+    density = as_density(fitted.field)
+    found[there] = left_out_rows(fitted.refit(), density, rows[there], share).numpy()
     return found
 
 
@@ -368,16 +377,6 @@ def _model_name(args: argparse.Namespace) -> str:
     if args.bandwidth is not None:
         return f"kernel density with bandwidth {args.bandwidth}"
     return f"model {args.model}"
-
-
-def _print_reasons(summary: Summary, reasons: Reasons | None) -> None:
-    """Why the most unusual rows are unusual."""
-    for place in range(0 if reasons is None else len(reasons)):
-        assert reasons is not None
-        lines = reasons.describe(place) or ["no column is odd given the others"]
-        print(f"\nrow {summary.rows[-1 - place]}: {lines[0]}")
-        for line in lines[1:]:
-            print(f"    {line}")
 
 
 def _print_json(args: argparse.Namespace, job: Job, summary: Summary, reasons: Reasons | None) -> None:

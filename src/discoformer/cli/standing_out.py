@@ -14,12 +14,14 @@ from discoformer.columns.schema_convert import from_numbers
 from discoformer.core.fields import Density, Field, PointDensity, as_point_density
 from discoformer.data.batches import Batches
 from discoformer.data.table import Table
+from discoformer.detection.common_scale import CommonScale
+from discoformer.detection.reasons import Reasons
 from discoformer.scale.source import Source
 from discoformer.views.plots import Band
-from discoformer.views.reasons import CommonScale, odd_columns, without_rows
+from discoformer.views.reasons import odd_columns, without_rows
 from discoformer.views.terminal import cell_text
 
-__all__ = ["FrameRows", "Job", "Summary", "shown_cells", "why"]
+__all__ = ["FrameRows", "Job", "Summary", "print_reasons", "shown_cells", "why"]
 
 SHOWN_ROWS = 3
 
@@ -146,3 +148,13 @@ def why(job: Job, summary: Summary) -> list[list[str]]:
     if not isinstance(density, Density):
         return [[] for _ in rows]
     return [[job.columns[j] for j in columns] for columns in odd_columns(density, rows)]
+
+
+def print_reasons(summary: Summary, reasons: Reasons | None) -> None:
+    """Why the most unusual rows are unusual."""
+    for place in range(0 if reasons is None else len(reasons)):
+        assert reasons is not None
+        lines = reasons.describe(place) or ["no column is odd given the others"]
+        print(f"\nrow {summary.rows[-1 - place]}: {lines[0]}")
+        for line in lines[1:]:
+            print(f"    {line}")

@@ -17,7 +17,7 @@ from discoformer.core.checks import DataError, show_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cell_of", "cell_words", "from_numbers", "number_column", "number_of", "to_numbers"]
+__all__ = ["cell_of", "from_numbers", "number_column", "number_of", "to_numbers"]
 
 _UNITS: dict[Any, str] = {"time": HOURS, "duration": SECONDS}  # of types of times; other dates are days
 _PER_HOUR = {HOURS: 1.0, SECONDS: 3600.0}
@@ -170,18 +170,6 @@ def cell_of(column: ColumnSchema | None, value: float) -> Any:
     if column.unit:
         return from_numbers(np.array([[value]]), Schema((column,))).iloc[0, 0]
     return float(value)
-
-
-def cell_words(column: ColumnSchema | None, value: float) -> str:
-    """The same for a sentence: numbers in few digits, dates without midnight.
-
-    >>> cell_words(None, 1 / 3)
-    '0.3333'
-    """
-    cell = cell_of(column, value)
-    if isinstance(cell, float):
-        return f"{cell:.4g}"
-    return str(cell).removesuffix(" 00:00:00").removeprefix("0 days ")
 
 
 def number_of(column: ColumnSchema | None, name: str, text: str) -> float:

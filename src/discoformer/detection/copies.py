@@ -17,7 +17,7 @@ from torch import Tensor
 from discoformer.columns.schema_repeats import ATOM_ROWS, ATOM_SHARE
 from discoformer.core.fields import Density
 
-__all__ = ["copies", "left_out_with_copies", "recalled"]
+__all__ = ["copies", "left_out_with_copies", "recalled", "with_copies"]
 
 
 def copies(rows: Tensor) -> Tensor:
@@ -28,10 +28,20 @@ def copies(rows: Tensor) -> Tensor:
     >>> copies(torch.zeros(5, 1)).tolist()
     [1, 1, 1, 1, 1]
     """
+    return with_copies(rows, torch.ones(len(rows), dtype=torch.long))
+
+
+def with_copies(rows: Tensor, weights: Tensor) -> Tensor:
+    """Weight (n,) that leaves a sample (n, d) with each of its rows: that of all equal ones, or its own.
+
+    >>> with_copies(torch.tensor([[1.0], [3.0], [1.0]]), torch.tensor([0.5, 0.25, 0.25])).tolist()
+    [0.75, 0.25, 0.75]
+    """
     whole = rows.nan_to_num(nan=torch.inf)  # a gap is equal to a gap
     _, group, count = torch.unique(whole, dim=0, return_inverse=True, return_counts=True)
     atom = max(ATOM_ROWS, math.ceil(ATOM_SHARE * len(rows)))
-    return torch.where(count < atom, count, 1)[group]
+    total = weights.new_zeros(len(count)).index_add(0, group, weights)
+    return torch.where((count < atom)[group], total[group], weights)
 
 
 @torch.no_grad()
@@ -48,7 +58,7 @@ def left_out_with_copies(density: Density, rows: Tensor, weights: Tensor | None 
         multiplicity = copies(rows)
         if bool((multiplicity > 1).any()):
             share = rows.new_full((len(rows),), 1 / len(rows)) if weights is None else weights
-            weights = share * multiplicity.to(share)
+            weights = with_copies(rows, share)
     return density.left_out(rows, weights)
 
 

@@ -12,24 +12,29 @@ each scored by the fit without it, serve as well, up to what a single row change
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density
+from discoformer.detection.common_scale import CommonScale, on_scale
 
-__all__ = ["DRAWS", "conformal_p_values", "discoveries", "drawn_log_densities", "levels"]
+__all__ = ["DRAWS", "conformal_p_values", "discoveries", "drawn_log_densities", "levels", "warn_if_too_few"]
 
 DRAWS = 16384
 
 
-def drawn_log_densities(density: Density, draws: int = DRAWS) -> NDArray[np.float64]:
-    """Log densities (N,) at draws of a density, in increasing order."""
+def drawn_log_densities(
+    density: Density, draws: int = DRAWS, scale: CommonScale | None = None
+) -> NDArray[np.float64]:
+    """Log densities (N,) at draws of a density, in increasing order; on a common scale, if there is one."""
     with torch.no_grad():
         points = density.sample(draws, torch.Generator().manual_seed(0))
-        found: NDArray[np.float64] = density.log_density(points).sort().values.cpu().numpy()
-    return found
+        found: NDArray[np.float64] = density.log_density(points).cpu().numpy()
+    return np.sort(on_scale(scale, found, points.cpu().numpy()))
 
 
 def levels(
@@ -72,9 +77,34 @@ def discoveries(p_values: NDArray[np.float64], rate: float = 0.1) -> NDArray[np.
     if not 0 < rate < 1:
         raise DataError(f"a false discovery rate of {rate}: give a share between 0 and 1")
     order = np.argsort(p_values)
-    usual = min(1.0, 2 * (1 + (p_values > 0.5).sum()) / len(order))
-    passed = p_values[order] * usual <= rate * np.arange(1, len(order) + 1) / len(order)
+    passed = p_values[order] * _usual_share(p_values) <= rate * np.arange(1, len(order) + 1) / len(order)
     found = np.zeros(len(order), dtype=bool)
     if passed.any():
         found[order[: np.flatnonzero(passed)[-1] + 1]] = True
     return found
+
+
+def warn_if_too_few(p_values: NDArray[np.float64], rate: float, calibration: int) -> None:
+    """Warn if not even the least p-value that ``calibration`` rows allow would single out one row.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_if_too_few(np.linspace(0.01, 1, 100), 0.1, 200)
+    >>> print(caught[0].message)  # doctest: +ELLIPSIS
+    one odd row among 100 cannot be told: with 200 rows to compare with no p-value is below 0.005, ...
+    """
+    count = len(p_values)
+    needed = rate / (_usual_share(p_values) * count)
+    if 1 / (1 + calibration) > needed:
+        warnings.warn(
+            f"one odd row among {count} cannot be told: with {calibration} rows to compare with no p-value "
+            f"is below {1 / (1 + calibration):.2g}, and it takes {needed:.2g}: ask about fewer rows, or fit "
+            "to more",
+            stacklevel=3,
+        )
+
+
+def _usual_share(p_values: NDArray[np.float64]) -> float:
+    """Share of rows that are not odd, at most."""
+    return float(min(1.0, 2 * (1 + (p_values > 0.5).sum()) / len(p_values)))

@@ -21,11 +21,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from discoformer.columns.cell_words import CellWords
 from discoformer.columns.impute import impute
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Density, Method, as_density
+from discoformer.core.known_part import KnownPart
+from discoformer.detection.fixed_columns import broken
 
 __all__ = ["Reasons", "explain_rows", "surprises", "usual_surprises"]
 
@@ -37,15 +40,15 @@ _DRAWS = 512  # of what is expected in columns that have no quantiles in closed 
 
 
 Words = Callable[[int, float], str]
-
-
-def _few_digits(column: int, value: float) -> str:
-    return f"{value:.4g}"
+"""What a number of a column is called."""
 
 
 @dataclass(frozen=True)
 class Reasons:
     """Why rows are odd; numbers of columns that carry no density are NaN, and of gaps.
+
+    A column that never changes in the sample, or follows from others there, is infinitely surprising where
+    it is something else.
 
     Attributes
     ----------
@@ -72,7 +75,7 @@ class Reasons:
     share: float
     pair: NDArray[np.int64]
     together: NDArray[np.float64]
-    words: Words = _few_digits
+    words: Words
 
     def __len__(self) -> int:
         return len(self.values)
@@ -88,6 +91,8 @@ class Reasons:
 
     def _line(self, row: int, j: int) -> str:
         value, expected = (self.words(j, float(part[row, j])) for part in (self.values, self.expected))
+        if np.isinf(self.excess[row, j]):
+            return f"{self.columns[j]} = {value}: {expected} expected, without exception in the sample"
         inside = ""
         if not np.isnan(self.low[row, j]):
             low, high = (self.words(j, float(part[row, j])) for part in (self.low, self.high))
@@ -103,13 +108,13 @@ def surprises(density: Density, rows: Tensor) -> Tensor:
     >>> surprises(field, torch.tensor([[0.0, 9.0], [9.0, 9.0]]).double()).round().tolist()
     [[41.0, 41.0], [1.0, 1.0]]
     """
-    log_density = density.log_density(rows)
+    log_density = KnownPart(density).log_density(rows)
     if density.dim == 1:
         return -log_density.unsqueeze(-1)
     found = []
     for column in range(density.dim):
         rest = [j for j in range(density.dim) if j != column]
-        found.append(density.marginal(rest).log_density(rows[:, rest]) - log_density)
+        found.append(KnownPart(density.marginal(rest)).log_density(rows[:, rest]) - log_density)
     # where the row itself has no mass, whatever lacks it is all the reason there is
     return torch.stack(found, -1).nan_to_num(nan=0.0)
 
@@ -132,7 +137,7 @@ def explain_rows(
     method: Method | None = None,
     share: float = 0.9,
     names: Sequence[Any] | None = None,
-    words: Words = _few_digits,
+    words: Words | None = None,
 ) -> Reasons:
     """Why rows (m, d) are odd to a density; a sample (n, d), or draws, tells what is usual.
 
@@ -169,20 +174,22 @@ def explain_rows(
         return full
 
     places = np.array([*support, -1])
-    known = whole(excess)
+    ruled, off = (part.cpu().numpy() for part in broken(density, rows.to(torch.float64), sample))
+    ruled[:, support], off[:, support] = np.nan, False  # these have a density
+    known = np.where(off, np.inf, whole(excess))
     return Reasons(
         columns=list(names) if names is not None else [f"x{j}" for j in range(density.dim)],
         values=rows.cpu().numpy(),
-        surprise=whole(surprise),
+        surprise=np.where(off, np.inf, whole(surprise)),
         excess=known,
         order=np.argsort(-np.nan_to_num(known, nan=-np.inf), axis=1, kind="stable"),
-        expected=whole(expected),
+        expected=np.where(off, ruled, whole(expected)),
         low=whole(low),
         high=whole(high),
         share=share,
         pair=places[pair.numpy()],
         together=together.numpy(),
-        words=words,
+        words=CellWords.of(sample.cpu().numpy()) if words is None else words,
     )
 
 
@@ -190,15 +197,21 @@ def _conditional_quantiles(density: Density, rows: Tensor, shares: Tensor) -> Te
     """Quantiles (m, d, q) of every value given the others, all rows of a column in one batch."""
     if density.dim == 1:
         return density.quantile(shares).squeeze(-1).expand(len(rows), 1, -1)
-    found = []
-    for column in range(density.dim):
-        rest = [j for j in range(density.dim) if j != column]
-        parts = [
-            density.conditional(rest, part[:, rest]).quantile(shares.expand(len(part), -1)).squeeze(-1)
-            for part in rows.split(_CHUNK)
-        ]
-        found.append(torch.cat(parts))
-    return torch.stack(found, 1)
+    found = rows.new_empty(*rows.shape, shares.shape[-1])
+    there, which = torch.unique(~rows.isnan(), dim=0, return_inverse=True)
+    for number, present in enumerate(there.tolist()):
+        own = (which == number).nonzero().squeeze(-1)
+        for column in range(density.dim):
+            rest = [j for j in range(density.dim) if j != column and present[j]]
+            law = density if len(rest) == density.dim - 1 else density.marginal([*rest, column])
+            given = rest if law is density else list(range(len(rest)))
+            for part in own.split(_CHUNK):
+                if not rest:
+                    found[part, column] = law.quantile(shares).squeeze(-1)
+                    continue
+                alone = law.conditional(given, rows[part][:, rest])
+                found[part, column] = alone.quantile(shares.expand(len(part), -1)).squeeze(-1)
+    return found
 
 
 def _drawn_quantiles(density: Density, rows: Tensor, shares: Tensor, kinds: Sequence[ColumnKind]) -> Tensor:
@@ -229,9 +242,13 @@ def _odd_pairs(density: Density, rows: Tensor, excess: Tensor) -> tuple[Tensor, 
     best = torch.full((len(rows), 2), -1)
     largest = excess.nan_to_num(nan=-torch.inf).amax(0)
     columns = sorted(largest.topk(min(density.dim, _PAIRED)).indices.tolist())
-    alone = {j: density.marginal([j]).log_density(rows[:, [j]]) for j in columns}
+
+    def log_density(*some: int) -> Tensor:
+        return KnownPart(density.marginal(some)).log_density(rows[:, list(some)])
+
+    alone = {j: log_density(j) for j in columns}
     for first, second in combinations(columns, 2):
-        both = density.marginal([first, second]).log_density(rows[:, [first, second]])
+        both = log_density(first, second)
         gain = (alone[first] + alone[second] - both).nan_to_num(nan=0.0)
         better = gain > most
         most = torch.where(better, gain, most)

@@ -18,6 +18,9 @@ A row is as odd as it is in the view where it looks oddest:
 Mean and standard deviation are over the rows of the sample, each judged by the fit without it, so that both
 views count alike.
 
+Rows with gaps or with values that carry mass of their own are compared on a common scale
+(`discoformer.detection.common_scale`).
+
 Noise and views were chosen on tables that no result is reported on (docs/LOG.md).  From a fifth to four
 fifths of the spread the noise makes little difference; without it, and with margins made normal, rows are
 ranked worse.
@@ -32,9 +35,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.core.composed import Blend, Pushforward, push
 from discoformer.core.fields import Density
 from discoformer.core.kernel_sums import kernel_sums, log_weights
+from discoformer.core.known_part import KnownPart
+from discoformer.detection.common_scale import CommonScale, common_scale
 
 __all__ = ["NOISE", "Cloud", "Neighbours", "Typicality", "through_noise"]
 
@@ -175,6 +181,8 @@ class Typicality:
     other : the sample row by row, or as one
     center, spread : (2,), usual log density in both views
     own : (n,), typicality of the rows of the sample, each by the fit without it
+    kinds : kinds of the columns
+    scale : what makes rows with different cells comparable, if there are such rows in the sample
 
     Examples
     --------
@@ -190,21 +198,43 @@ class Typicality:
     center: Tensor
     spread: Tensor
     own: Tensor
+    kinds: Sequence[ColumnKind]
+    scale: CommonScale | None = None
 
     @classmethod
     def of(
-        cls, density: Density, rows: Tensor, numbers: Sequence[int] | None = None, *, clean: bool = False
+        cls,
+        density: Density,
+        rows: Tensor,
+        numbers: Sequence[int] | None = None,
+        *,
+        kinds: Sequence[ColumnKind] | None = None,
+        clean: bool = False,
     ) -> Typicality:
         """Of a density that was fitted to rows (n, d), of which some columns hold ``numbers`` (all of them).
 
         In a ``clean`` sample there are no errors.
         """
+        kinds = [CONTINUOUS] * density.dim if kinds is None else kinds
         near, other = through_noise(density, rows), (Neighbours if clean else Cloud).of(rows, numbers)
-        levels = torch.stack([near.left_out(rows), other.left_out(rows)], -1)  # (n, 2)
+        scale = common_scale(near, rows.cpu().numpy(), kinds)
+        by_density = _compared(near.left_out(rows), rows, scale)
+        levels = torch.stack([by_density, other.left_out(rows)], -1)  # (n, 2)
         center, spread = levels.mean(0), levels.std(0).clamp_min(torch.finfo(levels.dtype).tiny)
-        return cls(near, other, center, spread, ((levels - center) / spread).amin(-1))
+        own = ((levels - center) / spread).amin(-1)
+        return cls(near, other, center, spread, own, kinds, scale)
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Typicality (m,) of new rows (m, d)."""
-        levels = torch.stack([self.near.log_density(rows), self.other.log_density(rows)], -1)
+        scale = self.scale or common_scale(self.near, rows.cpu().numpy(), self.kinds)
+        by_density = _compared(KnownPart(self.near).log_density(rows), rows, scale)
+        levels = torch.stack([by_density, self.other.log_density(rows)], -1)
         return ((levels - self.center) / self.spread).amin(-1)
+
+
+def _compared(log_density: Tensor, rows: Tensor, scale: CommonScale | None) -> Tensor:
+    """Log densities (n,) of rows on a common scale, on which those of complete rows stay as they are."""
+    if scale is None:
+        return log_density
+    more = scale(rows.cpu().numpy()) - scale.usual.sum()
+    return log_density + torch.from_numpy(more).to(log_density)

@@ -36,6 +36,7 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError, check_points, check_weights
 from discoformer.core.fields import Density, Field, HasField, Method, as_field, as_point_density
+from discoformer.detection.heavy_rows import refitted
 from discoformer.methods import resolve
 
 __all__ = [
@@ -197,9 +198,9 @@ def at_own_sample(
         split = usual
         if ask is log_density_of and isinstance(field := rows.fit(source), Density):
             seen = [ask(field, rows.points)] if usual == "balanced" else []
-            return torch.stack([*seen, field.left_out(*rows)])
+            return torch.stack([*seen, refitted(source, field, *rows, field.left_out(*rows))])
     if split == "loo":
-        return _leave_one_out(rows.fit(source), rows, ask).unsqueeze(0)
+        return _leave_one_out(source, rows, ask).unsqueeze(0)
     passes = []
     if split != "folds":
         passes.append(ask(rows.fit(source), rows.points))
@@ -224,11 +225,12 @@ def _cross_fit(rows: Rows, method: Method, ask: Ask, folds: int) -> Tensor:
     return torch.cat(answers, axis).index_select(axis, back)
 
 
-def _leave_one_out(field: Field, rows: Rows, ask: Ask) -> Tensor:
+def _leave_one_out(method: Method, rows: Rows, ask: Ask) -> Tensor:
+    field = rows.fit(method)
     if ask is not log_density_of or not isinstance(field, Density):
         what = "the score" if ask is not log_density_of else type(field).__name__
         raise DataError(f"split='loo' does not work for {what}: use split='folds'")
-    return field.left_out(*rows)
+    return refitted(method, field, *rows, field.left_out(*rows))
 
 
 def log_density_of(field: Field, points: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """Pictures and pages for people to look at.  matplotlib is imported only when something is drawn."""
 
 from discoformer.views.attention import plot_attention
-from discoformer.views.plots import plot, plot_corner, plot_density, plot_outliers
+from discoformer.views.expected import plot_expected
+from discoformer.views.plots import plot, plot_corner, plot_density, plot_levels, plot_outliers
 from discoformer.views.relaxation import plot_relaxation
 from discoformer.views.style import STYLE
 
@@ -11,6 +12,8 @@ __all__ = [
     "plot_attention",
     "plot_corner",
     "plot_density",
+    "plot_expected",
+    "plot_levels",
     "plot_outliers",
     "plot_relaxation",
 ]

@@ -8,24 +8,39 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from discoformer.columns.cell_words import CellWords
+from discoformer.columns.split import kinds_of
 from discoformer.core.fields import Density, PointDensity
+from discoformer.detection.common_scale import common_scale, on_scale
 from discoformer.detection.copies import left_out_with_copies
-from discoformer.detection.reasons import explain_rows
+from discoformer.detection.reasons import Words, explain_rows
 from discoformer.views.panels import Panels, figure_of
 from discoformer.views.style import ACCENT, BAR, INK, MAX_COLUMNS, bin_count
 
 __all__ = ["draw_outliers"]
 
 _UNUSUAL = 10  # rows marked as such
+_LONGEST = 14  # characters of a cell
 
 
 def draw_outliers(
-    field: PointDensity, sample: NDArray[np.float64], names: Sequence[str], panels: Panels
+    field: PointDensity,
+    sample: NDArray[np.float64],
+    names: Sequence[str],
+    panels: Panels,
+    words: Words | None = None,
 ) -> NDArray[np.object_]:
     """The log density of all rows, and the values of the most unusual ones, with reasons if there are any."""
+    words, label = words or CellWords.of(sample), "log density"
     log_density = field.log_density(sample)
     if isinstance(field, Density):  # no row counts for itself
         log_density = left_out_with_copies(field, torch.from_numpy(sample)).numpy()
+    scale = common_scale(field, sample, kinds_of(field))
+    if scale is not None:  # which does not depend on the units of columns with masses or gaps
+        log_density, label = (
+            on_scale(scale, log_density, sample),
+            "log density, on the common scale of all cells",
+        )
     rows = np.argsort(log_density, kind="stable")[: min(_UNUSUAL, len(sample))]
     count = min(len(names), 2 * MAX_COLUMNS)
     lines = max(len(rows), 6)  # room for the label of the colour bar
@@ -36,18 +51,16 @@ def draw_outliers(
     bins = above.hist(log_density, bin_count(4 * len(sample)), color=BAR, linewidth=0)
     height = float(np.max(bins[0]))
     above.vlines(log_density[rows], 0, 0.25 * height, color=ACCENT, linewidth=1.4)
-    above.set(
-        xlabel="log density", ylabel="rows", title=f"the {len(rows)} lowest of {len(sample)} are marked"
-    )
+    above.set(xlabel=label, ylabel="rows", title=f"the {len(rows)} lowest of {len(sample)} are marked")
     above.locator_params(axis="y", integer=True)  # it counts rows
 
-    texts = [[f"{value:.4g}" for value in sample[row, :count]] for row in rows]
+    texts = [[_cell(words, j, value) for j, value in enumerate(sample[row, :count])] for row in rows]
     if isinstance(field, Density):
         reasons = explain_rows(field, torch.from_numpy(sample[rows]), torch.from_numpy(sample))
         colours, label = reasons.excess[:, :count], "surprise given the other columns,\nnats more than usual"
         image = below.imshow(colours, cmap="Oranges", vmin=0, vmax=8, aspect="auto")
         for line, expected in zip(texts, reasons.expected, strict=True):
-            line[:] = [f"{text}\n({value:.4g})" for text, value in zip(line, expected, strict=False)]
+            line[:] = [f"{text}\n({_cell(words, j, expected[j])})" for j, text in enumerate(line)]
         below.set_title("values, and in brackets what was expected", loc="left")
     else:
         middle = np.median(sample, axis=0)
@@ -73,3 +86,9 @@ def draw_outliers(
     bar.set_label(label)
     bar.outline.set_visible(False)
     return grid
+
+
+def _cell(words: Words, column: int, value: float) -> str:
+    """A cell for a small place; names in it are no formulas."""
+    text = "–" if np.isnan(value) else words(column, float(value))
+    return (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…").replace("$", r"\$")

@@ -17,7 +17,9 @@ from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.composed import on_support
 from discoformer.core.fields import Density, Field, PointDensity, as_density, as_point_density
+from discoformer.detection.reasons import Words
 from discoformer.views.density import draw_corner, draw_density, draw_line
+from discoformer.views.levels import draw_levels
 from discoformer.views.outliers import draw_outliers
 from discoformer.views.panels import Panels, drawing
 
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
 Band = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Standard deviations (m,) of the log density at points (m, d)."""
 
-__all__ = ["VIEWS", "Band", "plot", "plot_corner", "plot_density", "plot_outliers"]
+__all__ = ["VIEWS", "Band", "plot", "plot_corner", "plot_density", "plot_levels", "plot_outliers"]
 
-VIEWS = ("density", "corner", "outliers")
+VIEWS = ("density", "corner", "outliers", "levels")
 
 
 def plot(
@@ -43,6 +45,7 @@ def plot(
     view: str = "density",
     ax: Axes | None = None,
     band: Band | None = None,
+    words: Words | None = None,
 ) -> Axes | NDArray[np.object_]:
     """Draw a field over the sample it was fitted to.
 
@@ -53,10 +56,13 @@ def plot(
     context : (n, d), the sample; rows with gaps are not drawn, except in the outlier view
     columns : d names for the axes
     path : picture to write (png, pdf or svg); an existing one is replaced
-    view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`
+    view : "density" is `plot_density`, "corner" `plot_corner`, "outliers" `plot_outliers`, "levels"
+        `plot_levels`
     ax : where to draw.  Pictures of several panels fill its place in the figure
     band : function that gives standard deviations of the log density at points (m, d), drawn as a 90 % band
         around the density of one column; such as ``lambda x: est.estimate(x, std=True).log_density_std``
+    words : function that says what a number (column, value) stands for in the outlier view: labels, dates;
+        ``est.explain(X).words`` is one.  By default numbers, in digits that tell those of a column apart
 
     Returns
     -------
@@ -77,12 +83,15 @@ def plot(
     sample = check_points(context, "context", dim=len(names), gaps=gaps).numpy()
     if view != "outliers":
         field, kept, sample = _numbers(field, kept, sample)
-    draw: Drawing = {"corner": draw_corner, "outliers": draw_outliers}.get(view, draw_density)
+    drawings: dict[str, Drawing] = {"corner": draw_corner, "levels": draw_levels}
     shown = [names[j].replace("$", r"\$") for j in kept]  # names are not formulas
     with drawing(ax, path) as place:
         if band is not None and view == "density" and field.dim == sample.shape[1] == 1:
             return draw_line(field, sample, shown, place, band)
-        return draw(field, sample[:, kept], shown, place)
+        if view == "outliers":
+            own = None if words is None else lambda j, value: words(kept[j], value)
+            return draw_outliers(field, sample[:, kept], shown, place, own)
+        return drawings.get(view, draw_density)(field, sample[:, kept], shown, place)
 
 
 def _numbers(
@@ -146,6 +155,29 @@ def plot_corner(
     return np.asarray(plot(field, context, columns, path, view="corner", ax=ax))
 
 
+def plot_levels(
+    field: Field,
+    context: ArrayLike,
+    columns: Sequence[str] | None = None,
+    path: str | Path | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes | NDArray[np.object_]:
+    """Draw the regions of highest density that hold 50, 90 and 99 % of the mass; parameters as for `plot`.
+
+    Of one or two columns; of more, take a margin of the field.  Rows of the sample outside all regions
+    stand out.
+
+    Examples
+    --------
+    >>> from discoformer import KDE
+    >>> sample = np.random.default_rng(0).normal(size=(100, 2))
+    >>> plot_levels(KDE().fit(sample), sample, ["a", "b"]).get_ylabel()
+    'b'
+    """
+    return plot(field, context, columns, path, view="levels", ax=ax)
+
+
 def plot_outliers(
     field: Field,
     context: ArrayLike,
@@ -153,6 +185,7 @@ def plot_outliers(
     path: str | Path | None = None,
     *,
     ax: Axes | None = None,
+    words: Words | None = None,
 ) -> NDArray[np.object_]:
     """Draw which rows are unusual, and in which columns; parameters as for `plot`.
 
@@ -169,4 +202,4 @@ def plot_outliers(
     >>> above.get_xlabel()
     'log density'
     """
-    return np.asarray(plot(field, context, columns, path, view="outliers", ax=ax))
+    return np.asarray(plot(field, context, columns, path, view="outliers", ax=ax, words=words))

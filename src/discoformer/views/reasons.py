@@ -7,76 +7,22 @@ column's unit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from discoformer.api.fitting import Fitted
-from discoformer.columns.kinds import ColumnKind
 from discoformer.core.checks import DataError
 from discoformer.core.composed import on_support
-from discoformer.core.fields import Density, Field
+from discoformer.core.fields import Density
 from discoformer.views.page.unusual import surprises
 
-__all__ = ["CommonScale", "common_scale", "odd_columns", "without_rows"]
+__all__ = ["odd_columns", "without_rows"]
 
 _DRAWS = 400
 _REFIT = 8192  # rows of the fit without the unusual ones, at most
 _MOST = 3  # columns that are named, at most
 _SHARE = 0.1  # share of the largest excess that another column needs to be named too
-
-
-@dataclass(frozen=True)
-class CommonScale:
-    """What makes log densities of rows with different cells comparable.
-
-    A missing cell adds no term to the log density, and a value with a probability of its own adds one of
-    another unit.  Ranked by log density, such rows would stand out for that alone.  So the surprise that is
-    usual in its column is added back for every cell that has a density.
-
-    Attributes
-    ----------
-    usual : (d,), usual surprise of the cells with a density, in every column
-    kinds : kinds of the columns
-    """
-
-    usual: NDArray[np.float64]
-    kinds: Sequence[ColumnKind]
-
-    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What to add to the log densities (n,) of rows (n, d)."""
-        return np.asarray(_with_density(values, self.kinds) @ self.usual)
-
-
-@torch.no_grad()
-def common_scale(
-    field: Field, values: NDArray[np.float64], kinds: Sequence[ColumnKind]
-) -> CommonScale | None:
-    """The common scale of a table (n, d); None if all rows have the same cells, or without a `Density`."""
-    dense = _with_density(values, kinds)
-    if (dense == dense[:1]).all() or not isinstance(field, Density):
-        return None
-    part, columns = on_support(field)
-    assert isinstance(part, Density)
-    draws = part.sample(_DRAWS, torch.Generator().manual_seed(0)).cpu().numpy()
-    found = np.where(_with_density(draws, [kinds[j] for j in columns]), surprises(part, draws), np.nan)
-    usual = np.zeros(len(kinds))
-    for place, j in enumerate(columns):
-        cells = found[~np.isnan(found[:, place]), place]
-        usual[j] = np.median(cells) if len(cells) else 0.0
-    return CommonScale(usual, kinds)
-
-
-def _with_density(values: NDArray[np.float64], kinds: Sequence[ColumnKind]) -> NDArray[np.bool_]:
-    """Whether each cell (n, d) is present and has a density rather than a probability."""
-    dense = ~np.isnan(values)
-    for j, kind in enumerate(kinds):
-        dense[:, j] &= kind.kind != "category"
-        dense[:, j] &= ~np.isin(values[:, j], kind.atoms)
-    return dense
 
 
 @torch.no_grad()
