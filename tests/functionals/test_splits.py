@@ -10,6 +10,7 @@ import torch
 from helpers import F64, MaximumLikelihood, normal
 from torch import Tensor
 
+from discoformer import DiScoFormer
 from discoformer.baselines.kde import KDE
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field, Method, PointDensity
@@ -188,3 +189,14 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(float(((low < truth) & (truth < high)).double().mean()) - 0.9) < 0.05
     with pytest.raises(DataError, match="between 0 and 1"):
         Functional(1.0, 0.1).interval(90)
+
+
+@pytest.mark.parametrize("source", ["default", KDE, DiScoFormer()])
+def test_what_is_no_density_is_refused(source: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    for ask in (entropy, fisher_information, total_correlation):
+        with pytest.raises(DataError, match="pass a method such as"):
+            ask(x, source)
+    for compare in (kl_divergence, jensen_shannon, relative_fisher_information):
+        with pytest.raises(DataError, match="pass a method such as"):
+            compare(x, x, source)

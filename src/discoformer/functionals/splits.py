@@ -33,7 +33,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkab
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, check_points, check_weights
+from discoformer.core.checks import DataError, check_points, check_weights, show_cell
 from discoformer.core.fields import Density, Field, Method, as_point_density
 
 __all__ = [
@@ -166,6 +166,7 @@ def at_own_sample(
     One pass, or two for ``balanced``: with the points seen, and with them held out.  Without a ``split`` it
     is ``usual``, and points are held out one by one where that has a closed form.
     """
+    check_source(source)
     if split is not None and split not in get_args(Split):
         raise DataError(f"split={split!r} is unknown: use {either(Split)}")
     if isinstance(source, Field):
@@ -253,7 +254,18 @@ def shuffled(points: Tensor) -> Tensor:
     return order.to(points.device)
 
 
+def check_source(source: Any) -> None:
+    """Refuse what is neither a method nor a field: names, estimators, and classes."""
+    if not isinstance(source, Method | Field):
+        what = show_cell(source) if isinstance(source, str | type) else f"a {type(source).__name__}"
+        raise DataError(
+            f"the density is {what}: pass a method such as load_model('default') or KDE(), or a fitted "
+            "field such as field_ of an estimator"
+        )
+
+
 def field_of(source: Source, rows: Rows) -> Field:
+    check_source(source)
     return source if isinstance(source, Field) else rows.fit(source)
 
 
@@ -262,6 +274,7 @@ def either(kind: Any) -> str:
 
 
 def needs_method(source: Source) -> Method:
+    check_source(source)
     if not isinstance(source, Method):
         raise DataError("one field cannot stand for several densities: give a field for each, or a method")
     return source
