@@ -194,6 +194,11 @@ def validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     if type(X) is not np.ndarray:
         refuse_columns(X)
     X = without_masks(X)
+    if getattr(X, "ndim", 2) == 1:
+        raise DataError(
+            "X has one dimension, expected rows and columns. Reshape your data: one row with "
+            "x.reshape(1, -1) or frame.iloc[[0]], one column with x.reshape(-1, 1)"
+        )
     try:
         with _within_floats():
             values: NDArray[Any] = validate_data(
@@ -212,13 +217,13 @@ def validate_array(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     return np.ascontiguousarray(values)  # torch knows no negative strides
 
 
-def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[int]:
+def find_columns(columns: Any, labels: Sequence[Any]) -> list[int]:
     """Where columns that are given by label or, numbers, by position are among the labels.
 
-    >>> find_columns("b", ["a", "b"], named=True), find_columns([1, "a"], ["a", "b"], named=True)
+    >>> find_columns("b", ["a", "b"]), find_columns([1, "a"], ["a", "b"])
     ([1], [1, 0])
     """
-    names = list(labels) if named else []
+    names = list(labels)
     many = isinstance(columns, Iterable) and not isinstance(columns, str | bytes)
     one = not many or (isinstance(columns, tuple) and columns in names)
     asked = [columns] if one else list(columns)

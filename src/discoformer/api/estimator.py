@@ -433,7 +433,7 @@ class DiScoFormer(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
-        return frames.find_columns(columns, self._labels, named=bool(self._names) or self._frame is not None)
+        return frames.find_columns(columns, self._labels)
 
     def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
         """A fitted estimator for a field of some of the columns."""
