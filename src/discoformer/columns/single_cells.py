@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_convert import from_numbers, number_column
 from discoformer.core.checks import DataError, show_cell
 
-__all__ = ["cell_of", "cell_words", "number_of"]
+__all__ = ["cell_of", "cell_words", "number_of", "number_of_cell"]
 
 
 def cell_of(column: ColumnSchema | None, value: float) -> Any:
@@ -43,7 +44,32 @@ def cell_words(column: ColumnSchema | None, value: float) -> str:
     return str(cell).removesuffix(" 00:00:00").removeprefix("0 days ")
 
 
-def number_of(column: ColumnSchema | None, name: str, text: str) -> float:
+def number_of_cell(column: ColumnSchema | None, name: Any, cell: Any) -> float:
+    """The number that a cell of a frame is to a density: a label, a date, a number, or either as text.
+
+    A number stands for itself also in a column of dates, in the unit of the schema.
+
+    >>> paid = ColumnSchema("paid", "boolean", "", use="code", categories=(False, True))
+    >>> number_of_cell(paid, "paid", True), number_of_cell(None, "age", 40)
+    (1.0, 40.0)
+    """
+    if isinstance(cell, str):
+        return number_of(column, name, cell)
+    if column is not None and column.use == "code":
+        if cell in column.categories:
+            return float(column.categories.index(cell))
+        return number_of(column, name, str(cell))
+    if column is not None and column.unit and not isinstance(cell, Real):
+        import pandas as pd
+
+        return float(number_column(column, pd.Series([cell]))[0])
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        raise DataError(f"{show_cell(cell)} is no number for {show_cell(name)}: give a number") from None
+
+
+def number_of(column: ColumnSchema | None, name: Any, text: str) -> float:
     """The number that a written cell is to a density: `DataError` if it is no value of the column.
 
     >>> number_of(ColumnSchema("paid", "category", "", use="code", categories=("no", "yes")), "paid", "yes")

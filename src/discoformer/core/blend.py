@@ -154,6 +154,20 @@ class Blend(Density):
             tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight, self.unseen
         )
 
+    def moments(self) -> tuple[Tensor, Tensor] | None:
+        """Those of the parts, where all that have a weight know theirs."""
+        heard = self._heard
+        known = [found for k in heard if (found := self.parts[k].moments()) is not None]
+        if len(known) < len(heard):
+            return None
+        means, covariances = (
+            torch.stack(torch.broadcast_tensors(*part)) for part in zip(*known, strict=True)
+        )
+        share = self.log_weight[..., heard].exp().movedim(-1, 0).unsqueeze(-1).to(means)  # (K, ..., 1)
+        mean = (share * means).sum(0)
+        off = (means - mean).unsqueeze(-1)
+        return mean, (share.unsqueeze(-1) * (covariances + off * off.mT)).sum(0)
+
     def blurred(self, noise: Tensor) -> Density | None:
         parts = tuple(part.blurred(noise) for part in self.parts)
         known = tuple(part for part in parts if part is not None)

@@ -198,6 +198,24 @@ class Pushforward(PushedDensity, Density):
         frame = self.transforms[0]
         return self.base.transform(frame.inverse @ matrix, frame.center @ matrix + shift)
 
+    def moments(self) -> tuple[Tensor, Tensor] | None:
+        """Through linear maps alone."""
+        found = self.base.moments()
+        for transform in reversed(self.transforms):
+            if isinstance(transform, Frame):
+                slopes = transform.inverse
+            elif isinstance(transform, KeptColumns) and transform.ends is None:
+                slopes = transform.slopes
+            else:
+                return None
+            if found is None:
+                return None
+            mean, covariance = found
+            slopes = slopes.to(mean)
+            mean = transform.denormalize(mean.unsqueeze(-2)).squeeze(-2)
+            found = mean, slopes.mT @ covariance @ slopes
+        return found
+
     def blurred(self, noise: Tensor) -> Density | None:
         """Through linear maps alone: noise in front of another map has no closed form behind it."""
         for transform in self.transforms:
