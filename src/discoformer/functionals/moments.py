@@ -27,7 +27,7 @@ def column_moments(density: Density) -> tuple[NDArray[np.float64], NDArray[np.fl
 
     >>> from discoformer.baselines.kde import KDE
     >>> mean, std = column_moments(KDE(1.0).fit([[-1.0], [3.0]]))
-    >>> mean.tolist(), (std**2).tolist()
+    >>> mean.tolist(), (std**2).round(9).tolist()
     ([1.0], [5.0])
     """
     found = [_of_column(density, j, kind) for j, kind in enumerate(kinds_of(density))]
