@@ -71,7 +71,7 @@ def test_p_values_are_valid_and_discoveries_rare(est: DiScoFormer) -> None:
 def test_summaries_of_a_normal_law(est: DiScoFormer) -> None:
     np.testing.assert_allclose(est.mean(), [1, 2, 3], atol=0.25)
     np.testing.assert_allclose(est.cov(), COVARIANCE, atol=0.5)
-    np.testing.assert_allclose(est.mode(), [1, 2, 3], atol=0.5)
+    np.testing.assert_allclose(est.mode(), [[1, 2, 3]], atol=0.5)
     np.testing.assert_allclose(est.cdf(est.quantile([0.1, 0.7], "c"), "c"), [0.1, 0.7], rtol=1e-9)
     low, high = est.interval(0.9, "c")
     assert abs(est.probability({"c": (low, high)}).value - 0.9) < 1e-9
@@ -172,6 +172,14 @@ def test_what_cannot_be_answered_says_so(est: DiScoFormer) -> None:
             part.loo_log_density_  # noqa: B018
     with pytest.raises(DataError, match="once for each"):
         est.probability(lambda rows: True)
+    for draws in (0, -5, 2.5):
+        with pytest.raises(DataError, match="a whole number above zero"):
+            est.level(FRAME[:1], draws=draws)
+    with pytest.raises(DataError, match="'a' from 1 to 0: give the lower end first"):
+        est.probability({"a": (1, 0)})
+    for row in (SAMPLE[0], FRAME.iloc[0]):
+        with pytest.raises(DataError, match=r"Reshape your data: one row with x.reshape\(1, -1\)"):
+            est.explain(row)
 
 
 def test_a_discovery_that_cannot_be_made_is_told() -> None:
@@ -214,3 +222,84 @@ def test_numbers_are_told_in_digits_that_tell_them_apart() -> None:
     est = DiScoFormer(model="kde-scott").fit(np.c_[123456 + SAMPLE[:, 0], SAMPLE[:, 1]])
     line = est.explain(np.array([[123463.25, 2.0]])).describe(0)[0]
     assert line.startswith("x0 = 123463.25: 12345")
+
+
+@pytest.fixture(scope="module")
+def shop() -> tuple[pd.DataFrame, DiScoFormer]:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(
+        {
+            "visits": rng.poisson(3, 200),
+            "spent": np.where(rng.random(200) < 0.3, 0, rng.gamma(2, 40, 200).round(2)),
+            "kind": rng.choice(["a", "b"], 200),
+            "since": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 200, 200), "D"),
+        }
+    )
+    return frame, DiScoFormer().fit(frame)
+
+
+def test_probabilities_of_what_cells_say(shop: tuple[pd.DataFrame, DiScoFormer]) -> None:
+    frame, est = shop
+    day = pd.Timestamp("2025-03-01")
+    for region, share in [
+        ({"kind": "a"}, (frame["kind"] == "a").mean()),
+        ({"kind": ("a", "a")}, (frame["kind"] == "a").mean()),
+        ({"spent": 0}, (frame["spent"] == 0).mean()),
+        ({"spent": (0, None)}, 1.0),
+        ({"visits": (1, 3)}, frame["visits"].between(1, 3).mean()),
+        ({"visits": 3}, (frame["visits"] == 3).mean()),
+        ({"since": (day, None)}, (frame["since"] >= day).mean()),
+        (
+            {"since": ("2025-03-01", None), "kind": "a"},
+            ((frame["since"] >= day) & (frame["kind"] == "a")).mean(),
+        ),
+    ]:
+        assert est.probability(region).value == pytest.approx(share, abs=0.04), region
+    days = est.probability({"since": est.interval(0.8, "since")}).value  # days are numbers in answers
+    assert days == pytest.approx(0.8, abs=0.02)
+    for region, message in [
+        ({"kind": ("a", "b")}, "no order"),
+        ({"kind": "c"}, "give one of 'a', 'b'"),
+        ({"visits": "many"}, "is no number"),
+        ({"visits": None}, "or a single value"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            est.probability(region)
+
+
+def test_modes_and_regions_are_values_of_the_table(shop: tuple[pd.DataFrame, DiScoFormer]) -> None:
+    frame, est = shop
+    top = est.mode()
+    assert list(top.columns) == list(frame.columns) and len(top) == 1
+    assert (top.dtypes == frame.dtypes).all() and top["spent"].item() == 0
+    assert top["kind"].item() in ("a", "b")
+    assert np.isfinite(est.log_density(top)).all()
+    assert est.region(0.9, "kind").values == sorted(["a", "b"], key=lambda kind: -est.shares("kind")[kind])
+    assert est.region(0.9, "spent").values == [0.0]
+    assert all(end == round(end) for ends in est.region(0.9, "visits").intervals for end in ends)
+    assert est.region(0.5, ["spent", "visits"]).outlines and not est.region(0.5, ["spent", "kind"]).outlines
+
+
+def test_masses_of_rows_add_up(shop: tuple[pd.DataFrame, DiScoFormer]) -> None:
+    _, est = shop
+    part = est.marginal(["visits", "kind"])
+    every = pd.DataFrame(
+        [(visits, kind) for visits in range(40) for kind in ("a", "b")], columns=["visits", "kind"]
+    )
+    mass = np.exp(part.log_mass(every))
+    assert mass.name == "log_mass" and mass.sum() == pytest.approx(1, abs=0.01)
+    drawn = part.probability({"visits": 3, "kind": "a"})
+    assert mass[6] == pytest.approx(drawn.value, abs=4 * drawn.standard_error)
+    plain = DiScoFormer(model="kde-scott").fit(SAMPLE)
+    np.testing.assert_allclose(plain.log_mass(SAMPLE[:3]), plain.log_density(SAMPLE[:3]))
+
+
+def test_names_that_answers_show_are_taken_back() -> None:
+    est = DiScoFormer(model="kde-scott").fit(SAMPLE)
+    np.testing.assert_array_equal(est.cdf(0.5, "x1"), est.cdf(0.5, 1))
+    with pytest.raises(DataError, match="no column 'x3': the sample has 'x0', 'x1', 'x2'"):
+        est.cdf(0.5, "x3")
+
+
+def test_a_mean_does_not_depend_on_the_other_columns(est: DiScoFormer) -> None:
+    np.testing.assert_allclose(est.marginal(["c", "a"]).mean(), est.mean()[[2, 0]], rtol=1e-9)

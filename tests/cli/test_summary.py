@@ -46,7 +46,13 @@ def test_summary_given_values(file: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--share", "2"], "between 0 and 1"), (["--given", "z=1"], "no column 'z'")],
+    [
+        (["--share", "2"], "between 0 and 1"),
+        (["--given", "z=1"], "no column 'z'"),
+        (["--probability", "a=3:1"], "'a' from 3 to 1: give the lower end first"),
+        (["--probability", "a=1:2:3"], "write low:high"),
+        (["--probability", "a=x:"], "'x' is no number"),
+    ],
 )
 def test_bad_questions_are_one_line(
     options: list[str], message: str, file: Path, capsys: pytest.CaptureFixture[str]
@@ -77,5 +83,24 @@ def test_labels_dates_and_atoms_are_told_as_the_file_has_them(
     assert main(["summary", str(tmp_path / "data.csv"), "--given", "land=de,since=2024-03-01"]) == 0
     printed = capsys.readouterr().out
     assert "given land = de, given since = 2024-03-01" in printed and "0 3" in printed
+    for region, share in [
+        ("land=FR:FR", (frame["land"] == "FR").mean()),
+        ("spent=0", (frame["spent"] == 0).mean()),
+        ("since=2024-03-01:", (frame["since"] >= "2024-03-01").mean()),
+    ]:
+        name = region.split("=")[0]
+        command = [
+            "summary",
+            str(tmp_path / "data.csv"),
+            "--columns",
+            name,
+            "--probability",
+            region,
+            "--json",
+        ]
+        assert main(command) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report["probability"]["value"] == pytest.approx(share, abs=0.04)
+        assert report["mode"] == {name: report["columns"][name]["mode"]}
     assert main(["summary", str(tmp_path / "data.csv"), "--given", "land=UK"]) == 2
     assert "give one of 'DE', 'FR'" in capsys.readouterr().err

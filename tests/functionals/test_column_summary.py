@@ -12,6 +12,7 @@ from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import ColumnKind
 from discoformer.core.fields import Density, as_density
 from discoformer.functionals.column_summary import column_summaries
+from discoformer.functionals.modes import mode
 from discoformer.methods import resolve
 
 KINDS = [
@@ -60,6 +61,12 @@ def test_every_kind_is_told_in_its_own_way() -> None:
     low, high = hour.interval
     assert low > 18 and high < 6  # from the evening on to the morning
     assert number.shares == {} and number.interval[0] < number.median < number.interval[1]
+
+
+def test_the_mode_of_a_column_is_that_of_its_margin() -> None:
+    field = fit(table())
+    for j, own in enumerate(column_summaries(field, 0.9)):
+        assert own.mode == mode(field.marginal([j]))[0]
 
 
 def test_a_summary_of_a_circle_turns_with_it() -> None:

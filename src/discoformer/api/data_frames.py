@@ -184,13 +184,13 @@ def _filled(data: Any, values: NDArray[np.float64], columns: FrameColumns | None
     return sys.modules["polars"].from_pandas(frame) if kind_of(data) == "polars" else frame
 
 
-def find_columns(columns: Any, labels: Sequence[Any], *, named: bool) -> list[int]:
+def find_columns(columns: Any, labels: Sequence[Any]) -> list[int]:
     """Where columns that are given by label or, numbers, by position are among the labels.
 
-    >>> find_columns("b", ["a", "b"], named=True), find_columns([1, "a"], ["a", "b"], named=True)
+    >>> find_columns("b", ["a", "b"]), find_columns([1, "a"], ["a", "b"])
     ([1], [1, 0])
     """
-    names = list(labels) if named else []
+    names = list(labels)
     many = isinstance(columns, Iterable) and not isinstance(columns, str | bytes)
     one = not many or (isinstance(columns, tuple) and columns in names)
     asked = [columns] if one else list(columns)

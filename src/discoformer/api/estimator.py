@@ -385,6 +385,11 @@ class DiScoFormer(Questions, Pickled, DensityMixin, BaseEstimator):  # type: ign
         if type(X) is not np.ndarray:
             refuse_columns(X)
         X = plain(X)
+        if getattr(X, "ndim", 2) == 1:
+            raise DataError(
+                "X has one dimension, expected rows and columns. Reshape your data: one row with "
+                "x.reshape(1, -1) or frame.iloc[[0]], one column with x.reshape(-1, 1)"
+            )
         try:
             with within_floats():
                 values: NDArray[Any] = validate_data(
@@ -416,7 +421,7 @@ class DiScoFormer(Questions, Pickled, DensityMixin, BaseEstimator):  # type: ign
 
     def _positions(self, columns: Any) -> list[int]:
         check_is_fitted(self)
-        return frames.find_columns(columns, self._labels, named=bool(self._names) or self._frame is not None)
+        return frames.find_columns(columns, self._labels)
 
     def _derived(self, field: Field, columns: Sequence[int]) -> DiScoFormer:
         """A fitted estimator for a field of some of the columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from discoformer.api.error_bars import BarSource, error_bars
 from discoformer.columns.bounds import Bound
 from discoformer.columns.cell_words import CellWords
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind
+from discoformer.columns.lattice import log_mass
+from discoformer.columns.schema_convert import cell_of, number_of_cell
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_weights, show_cell
 from discoformer.core.fields import Density, Estimate, Field, Method, PointDensity, as_density, as_points
@@ -35,12 +38,16 @@ from discoformer.detection.levels import (
     warn_if_too_few,
 )
 from discoformer.detection.reasons import Reasons, explain_rows
-from discoformer.functionals.column_summary import level_shares
+from discoformer.functionals.draws import draw
+from discoformer.functionals.masses import level_shares, probability
+from discoformer.functionals.modes import mode
+from discoformer.functionals.moments import column_moments, covariance
+from discoformer.functionals.regions import Region, highest_density_region
 from discoformer.functionals.splits import Functional, Split
-from discoformer.functionals.summaries import Region, draw, highest_density_region, mode, probability
 
 if TYPE_CHECKING:
     from discoformer.api.fitting import Fitted
+    from discoformer.columns.schema_column import ColumnSchema
 
 __all__ = ["Questions"]
 
@@ -155,10 +162,12 @@ class Questions:
             also where the fit is too sharp, with an error of sqrt(p (1 - p) / n).  With a number, it is a
             rank among so many draws of the fitted density; 16,384 where the sample was not kept.
         """
+        if draws is not None and (isinstance(draws, bool) or not isinstance(draws, Integral) or draws < 1):
+            raise DataError(f"draws={show_cell(draws)}: give a whole number above zero, or leave it out")
         found, rows = self._log_densities(X), self._numbers(X)
         sample, scale = self._sample, self._scale(rows)
         if draws is not None or sample is None or sample.ndim > 2:
-            drawn = drawn_log_densities(self._density(), draws or DRAWS, scale=scale)
+            drawn = drawn_log_densities(self._density(), int(draws or DRAWS), scale=scale)
             return levels(on_scale(scale, found, rows), drawn)
         own = self._loo()
         found = recalled(rows, found, sample, own)
@@ -204,14 +213,47 @@ class Questions:
         result = self._ask(lambda points: density.conditional_log_density(columns, points), X)
         return wrap_column(result, "log_density", X) if isinstance(result, np.ndarray) else result
 
+    def log_mass(self, X: Any) -> Any:
+        """Log (m,) of the probability in the bins of the rows of X (m, d): counts and steps as masses.
+
+        The log density of a count is that of a smooth curve at a whole number; here it is averaged over the
+        bin of the count.  Labels and values that repeat have a mass in either; any other column keeps its
+        density.
+
+        Parameters
+        ----------
+        X : rows, as for `estimate`
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from discoformer import DiScoFormer
+        >>> visits = pd.DataFrame({"visits": np.random.default_rng(0).poisson(3, 300)})
+        >>> every = pd.DataFrame({"visits": range(30)})
+        >>> float(np.exp(DiScoFormer().fit(visits).log_mass(every)).sum().round(2))
+        1.0
+        """
+        density = self._density()
+
+        def answer(rows: Any) -> Any:
+            points = as_points(rows, density.dim)
+            found = log_mass(density, points.detach().to(torch.float64), kinds_of(density))
+            return found if isinstance(rows, Tensor) else found.numpy()
+
+        result = self._ask(answer, X)
+        return wrap_column(result, "log_mass", X) if isinstance(result, np.ndarray) else result
+
     def mean(self) -> NDArray[np.float64]:
-        """Mean (d,) of the density, from draws: the error is std / 128; NaN for categories."""
-        found: NDArray[np.float64] = self._ordered_draws().mean(0)
-        return found
+        """Mean (d,) of the density; NaN for categories, on a circle the mean direction.
+
+        In closed form where there is one, as for mixtures without bounds and normal margins; else from draws
+        of every column, with an error of std / 128.
+        """
+        return column_moments(self._density())[0]
 
     def cov(self) -> NDArray[np.float64]:
-        """Covariance (d, d) of the density, from draws; NaN for categories."""
-        return np.atleast_2d(np.cov(self._ordered_draws(), rowvar=False))
+        """Covariance (d, d) of the density, in closed form or from draws as `mean`; NaN for categories."""
+        return covariance(self._density())
 
     def shares(self, column: Any) -> dict[Any, float]:
         """Probabilities of the labels of a category, or of the values of a column that repeat.
@@ -228,13 +270,16 @@ class Questions:
         found = level_shares(self._margin(column), kinds_of(self._density())[place])
         if not found:
             raise DataError(f"column {show_cell(column)} has neither labels nor values of their own")
-        schema = None if self._frame is None else self._frame.schema.used[place]
-        labels = schema.categories if schema is not None and schema.use == "code" else None
-        return {value if labels is None else labels[int(value)]: share for value, share in found.items()}
+        return {self._value(place, value): share for value, share in found.items()}
 
-    def mode(self) -> NDArray[np.float64]:
-        """The point (d,) of highest density."""
-        return mode(self._density())
+    def mode(self) -> Any:
+        """The point (d,) of highest density, a value that the table can have; of a frame, a frame of one row.
+
+        No other value is as dense as one with a mass of its own: labels and values that repeat come first.
+        """
+        top = mode(self._density())
+        rows = top[None] if self._frame is None else self._frame.rows(top[None])
+        return rows[0] if isinstance(rows, np.ndarray) else rows
 
     def cdf(self, values: Any, column: Any = 0) -> NDArray[np.float64]:
         """Distribution function (m,) of a column at values (m,)."""
@@ -258,24 +303,48 @@ class Questions:
     def region(self, share: float = 0.9, columns: Any = None) -> Region:
         """The region of highest density that holds a share of the mass, of all or of some columns.
 
-        For one column it has ``intervals``; for more, a row is inside if its log density under
-        ``marginal(columns)`` is not below ``log_density``.
+        For one column it has ``intervals``, and ``values``: the labels, or the values that repeat, inside.
+        For two columns of numbers it has ``outlines``, polygons to draw.  For two or more, a row is inside
+        if its log density under ``marginal(columns)`` is not below ``log_density``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from discoformer import DiScoFormer
+        >>> table = pd.DataFrame({"size": np.arange(90.0) ** 0.5, "kind": ["a", "b", "b"] * 30})
+        >>> DiScoFormer().fit(table).region(0.5, "kind").values
+        ['b']
         """
         density = self._density()
-        density = density if columns is None else density.marginal(self._positions(columns))
-        return highest_density_region(density, share)
+        places = list(range(density.dim)) if columns is None else self._positions(columns)
+        density = density if columns is None else density.marginal(places)
+        found = highest_density_region(density, share)
+        return found._replace(values=[self._value(places[0], value) for value in found.values])
 
     def probability(self, region: Any) -> Functional:
-        """Mass of a region and its standard error.
+        """Mass of a region and its standard error; in closed form for one column, else from draws.
 
         Parameters
         ----------
-        region : a mapping from columns to (low, high), None for an open end; or a function that tells which
-            rows of an array (m, d) are inside
+        region : a mapping from columns to what they are: (low, high) with both ends inside and None for an
+            open end, or a single value, as the data has it: a number, a label, a date; or a function that
+            tells which rows of an array (m, d) are inside
+
+        A single number has a probability if it repeats or is a count or a step; else zero.  On a circle
+        (22, 2) goes across midnight.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from discoformer import DiScoFormer
+        >>> table = pd.DataFrame({"size": np.arange(90.0) ** 0.5, "kind": ["a", "b", "b"] * 30})
+        >>> round(DiScoFormer().fit(table).probability({"kind": "b"}).value, 1)
+        0.7
         """
         if isinstance(region, Mapping):
-            region = {self._positions(column)[0]: ends for column, ends in region.items()}
-        return probability(self._density(), region)
+            places = {self._positions(column)[0]: (column, ends) for column, ends in region.items()}
+            region = {place: self._ends(place, *asked) for place, asked in places.items()}
+        return probability(self._density(), region, self._labels)
 
     def entropy(self, *, split: Split | None = None) -> Functional:
         """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
@@ -332,12 +401,25 @@ class Questions:
             return draws.cpu().numpy(), self.field_, None
         return self._sample[..., self.field_.support], self._fitted().refit(), self._weights
 
-    def _ordered_draws(self) -> NDArray[np.float64]:
-        """Draws (m, d) with NaN for categories, whose codes have no order."""
-        density = self._density()
-        points: NDArray[np.float64] = draw(density).cpu().numpy()
-        points[:, [kind.levels > 0 for kind in kinds_of(density)]] = np.nan
-        return points
+    def _schema_of(self, column: int) -> ColumnSchema | None:
+        return None if self._frame is None else self._frame.schema.used[column]
+
+    def _value(self, column: int, value: float) -> Any:
+        """A value with a mass of its own: a label if the column has labels."""
+        schema = self._schema_of(column)
+        return cell_of(schema, value) if schema is not None and schema.use == "code" else value
+
+    def _ends(self, place: int, name: Any, ends: Any) -> Any:
+        """What a region says of a column, in numbers."""
+        schema = self._schema_of(place)
+        if not isinstance(ends, tuple | list | np.ndarray) or np.ndim(ends) == 0:
+            if ends is None:
+                raise DataError(f"column {show_cell(name)} at None: give (low, high) or a single value")
+            return number_of_cell(schema, name, ends)
+        pair = tuple(None if end is None else number_of_cell(schema, name, end) for end in ends)
+        if schema is not None and schema.use == "code" and (len(set(pair)) > 1 or None in pair):
+            raise DataError(f"the labels of {show_cell(name)} have no order: give a single one")
+        return pair
 
     def _density(self) -> Density:
         check_is_fitted(self)

@@ -158,6 +158,14 @@ class KDEField(Density):
         frame = _kernel_frame(matrix.mT @ self.bandwidth @ matrix)
         return KDEField(context, weights, frame, memory=self.memory)
 
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Mean (..., d) and covariance (..., d, d): those of the points, and the kernel."""
+        context = self.frame.denormalize(self._points)
+        weights = self._log_weights.exp().expand(context.shape[:-1]).unsqueeze(-1)
+        mean = (weights * context).sum(-2)
+        off = context - mean.unsqueeze(-2)
+        return mean, (weights * off).mT @ off + self.bandwidth
+
     def blurred(self, noise: Tensor) -> KDEField:
         """A wider kernel."""
         context = self.frame.denormalize(self._points)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from discoformer.cli.options import add_fit, add_input, bound_pairs, column_pairs, fit_table, read_input
+from discoformer.cli.options import add_fit, add_input, column_pairs, fit_table, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_convert import cell_of, number_of
@@ -17,7 +17,8 @@ from discoformer.core.checks import DataError, show_cell
 from discoformer.core.fields import as_density
 from discoformer.data.table import Table
 from discoformer.functionals.column_summary import ColumnSummary, column_summaries
-from discoformer.functionals.summaries import probability
+from discoformer.functionals.masses import probability
+from discoformer.functionals.modes import mode
 from discoformer.views.terminal import cell_text, json_cell, print_table
 
 __all__ = ["make_parser", "run"]
@@ -27,6 +28,7 @@ examples:
   discoformer summary data.csv                             mean, mode, median and regions of every column
   discoformer summary data.csv --given age=40,country=DE   of the others, given these
   discoformer summary data.csv --probability income=50000:,age=:30
+  discoformer summary data.csv --probability country=DE,since=2025-03-01:,visits=0
 """
 
 
@@ -44,7 +46,10 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         "--share", type=float, default=0.9, help="of the mass, in intervals and regions (default: 0.9)"
     )
     parser.add_argument(
-        "--probability", metavar="A=LOW:HIGH,...", type=bound_pairs, help="the mass of a region as well"
+        "--probability",
+        metavar="A=LOW:HIGH,B=VALUE,...",
+        type=_region,
+        help="the mass of a region as well: both ends are inside, either may be empty; or of single values",
     )
     add_fit(parser)
     return parser
@@ -75,10 +80,14 @@ def run(args: argparse.Namespace) -> None:
         "share": args.share,
         "columns": {name: _plain(own, schemas[name]) for name, own in found.items()},
     }
+    top = dict(zip(found, mode(density), strict=True))
+    report["mode"] = {name: json_cell(cell_of(schemas[name], value)) for name, value in top.items()}
     if args.probability is not None:
         region = args.probability
         region = region if isinstance(region, dict) else dict.fromkeys(found, region)
-        mass = probability(density, {_place(list(found), name): ends for name, ends in region.items()})
+        asked = {_place(list(found), name): name for name in region}
+        box = {j: read_ends(schemas[name], name, region[name]) for j, name in asked.items()}
+        mass = probability(density, box, list(found))
         report["probability"] = {"value": mass.value, "standard_error": mass.standard_error}
     if args.json:
         print(json.dumps(report))
@@ -86,6 +95,9 @@ def run(args: argparse.Namespace) -> None:
     said = "".join(f", given {name} = {value}" for name, value in args.given.items())
     print(f"{len(table.values)} rows, {len(found)} column(s), model {args.model}{said}")
     _print(found, schemas, args.share)
+    if len(top) > 1:
+        point = ", ".join(f"{name} = {_text(schemas[name], value)}" for name, value in top.items())
+        print(f"densest point of all: {point}")
     if args.probability is not None:
         print(f"probability of the region: {mass.value:.4f} +- {mass.standard_error:.4f}")
 
@@ -150,6 +162,37 @@ def _place(names: Sequence[str], name: str) -> int:
     if name not in names:
         raise DataError(f"no column {name!r}: there are {', '.join(map(repr, names))}")
     return names.index(name)
+
+
+def read_ends(column: ColumnSchema | None, name: str, text: str) -> float | tuple[float | None, float | None]:
+    """What LOW:HIGH, with either side left out, or a single value says of a column, in numbers.
+
+    >>> read_ends(None, "age", "30:"), read_ends(None, "visits", "0")
+    ((30.0, None), 0.0)
+    """
+    try:
+        return number_of(column, name, text)
+    except DataError:
+        colons = [place for place, sign in enumerate(text) if sign == ":"]
+        if not colons:
+            raise
+    wrong = DataError(f"{name}={show_cell(text)}: write low:high, either side may be empty, or a value")
+    for place in colons:  # a time of the day has colons, too
+        sides = text[:place].strip(), text[place + 1 :].strip()
+        try:
+            low, high = (number_of(column, name, side) if side else None for side in sides)
+        except DataError as error:
+            wrong = error if len(colons) == 1 else wrong
+            continue
+        if column is not None and column.use == "code" and low != high:
+            raise DataError(f"the labels of {show_cell(name)} have no order: write {name}={sides[0]}")
+        return low, high
+    raise wrong
+
+
+def _region(text: str) -> dict[str, str] | str:
+    """Regions by column name, as text; one for all columns has no name."""
+    return _values(text) if "=" in text else text
 
 
 def _values(text: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from discoformer.core.checks import DataError, show_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cell_of", "from_numbers", "number_column", "number_of", "to_numbers"]
+__all__ = ["cell_of", "from_numbers", "number_column", "number_of", "number_of_cell", "to_numbers"]
 
 _UNITS: dict[Any, str] = {"time": HOURS, "duration": SECONDS}  # of types of times; other dates are days
 _PER_HOUR = {HOURS: 1.0, SECONDS: 3600.0}
@@ -172,7 +173,32 @@ def cell_of(column: ColumnSchema | None, value: float) -> Any:
     return float(value)
 
 
-def number_of(column: ColumnSchema | None, name: str, text: str) -> float:
+def number_of_cell(column: ColumnSchema | None, name: Any, cell: Any) -> float:
+    """The number that a cell of a frame is to a density: a label, a date, a number, or either as text.
+
+    A number stands for itself also in a column of dates, in the unit of the schema.
+
+    >>> paid = ColumnSchema("paid", "boolean", "", use="code", categories=(False, True))
+    >>> number_of_cell(paid, "paid", True), number_of_cell(None, "age", 40)
+    (1.0, 40.0)
+    """
+    if isinstance(cell, str):
+        return number_of(column, name, cell)
+    if column is not None and column.use == "code":
+        if cell in column.categories:
+            return float(column.categories.index(cell))
+        return number_of(column, name, str(cell))
+    if column is not None and column.unit and not isinstance(cell, Real):
+        import pandas as pd
+
+        return float(number_column(column, pd.Series([cell]))[0])
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        raise DataError(f"{show_cell(cell)} is no number for {show_cell(name)}: give a number") from None
+
+
+def number_of(column: ColumnSchema | None, name: Any, text: str) -> float:
     """The number that a written cell is to a density: `DataError` if it is no value of the column.
 
     >>> number_of(ColumnSchema("paid", "category", "", use="code", categories=("no", "yes")), "paid", "yes")

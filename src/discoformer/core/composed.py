@@ -200,6 +200,24 @@ class Pushforward(PushedDensity, Density):
         frame = self.transforms[0]
         return self.base.transform(frame.inverse @ matrix, frame.center @ matrix + shift)
 
+    def moments(self) -> tuple[Tensor, Tensor] | None:
+        """Through linear maps alone."""
+        found = self.base.moments()
+        for transform in reversed(self.transforms):
+            if isinstance(transform, Frame):
+                slopes = transform.inverse
+            elif isinstance(transform, KeptColumns) and transform.ends is None:
+                slopes = transform.slopes
+            else:
+                return None
+            if found is None:
+                return None
+            mean, covariance = found
+            slopes = slopes.to(mean)
+            mean = transform.denormalize(mean.unsqueeze(-2)).squeeze(-2)
+            found = mean, slopes.mT @ covariance @ slopes
+        return found
+
     def blurred(self, noise: Tensor) -> Density | None:
         """Through linear maps alone: noise in front of another map has no closed form behind it."""
         for transform in self.transforms:
@@ -385,6 +403,20 @@ class Blend(Density):
         return Blend(
             tuple(part.transform(matrix, shift) for part in self.parts), self.log_weight, self.unseen
         )
+
+    def moments(self) -> tuple[Tensor, Tensor] | None:
+        """Those of the parts, where all that have a weight know theirs."""
+        heard = self._heard
+        known = [found for k in heard if (found := self.parts[k].moments()) is not None]
+        if len(known) < len(heard):
+            return None
+        means, covariances = (
+            torch.stack(torch.broadcast_tensors(*part)) for part in zip(*known, strict=True)
+        )
+        share = self.log_weight[..., heard].exp().movedim(-1, 0).unsqueeze(-1).to(means)  # (K, ..., 1)
+        mean = (share * means).sum(0)
+        off = (means - mean).unsqueeze(-1)
+        return mean, (share.unsqueeze(-1) * (covariances + off * off.mT)).sum(0)
 
     def blurred(self, noise: Tensor) -> Density | None:
         parts = tuple(part.blurred(noise) for part in self.parts)

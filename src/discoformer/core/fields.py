@@ -182,6 +182,10 @@ class Density(PointDensity):
         """
         return None
 
+    def moments(self) -> tuple[Tensor, Tensor] | None:
+        """Mean (..., d) and covariance (..., d, d); None if they have no closed form."""
+        return None
+
     def _check_columns(self, columns: Sequence[int]) -> None:
         wrong = [c for c in columns if not 0 <= c < self.dim]
         if wrong or len(set(columns)) != len(columns) or not columns:

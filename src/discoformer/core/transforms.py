@@ -350,6 +350,14 @@ class KeptColumns(Transform):
     def dim(self) -> int:
         return len(self.kept) + len(self.dropped)
 
+    @property
+    def slopes(self) -> Tensor:
+        """How all columns change with the kept ones (..., k, d), where nothing ends them."""
+        own = self.relation.slopes
+        eye = torch.eye(len(self.kept), dtype=own.dtype, device=own.device).expand(*own.shape[:-1], -1)
+        order = torch.tensor([*self.kept, *self.dropped], device=own.device).argsort()
+        return torch.cat([eye, own], -1)[..., order]
+
     def normalize(self, points: Tensor) -> Tensor:
         return points[..., list(self.kept)]
 

@@ -171,6 +171,10 @@ class MixedMixture(Density):
             columns.append(level.clamp_max(table.shape[-1] - 1).to(below))
         return torch.cat(columns, -1).reshape(*batch, n, self.dim)
 
+    def moments(self) -> tuple[Tensor, Tensor] | None:
+        """Of numbers alone, not on a circle."""
+        return None if self.tables or any(self._periods) else self.student.moments()
+
     def marginal(self, columns: Sequence[int]) -> MixedMixture:
         self._check_columns(columns)
         numbers, categories = self._divide(columns)

@@ -140,6 +140,19 @@ class StudentMixture(Density):
         components = Components(flat.log_weight, flat.mean, flat.scale, flat.nu)
         return leave_one_out(components, flat.evidence, points, share).reshape(*batch, rows.shape[-2])
 
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Mean (..., d) and covariance (..., d, d).
+
+        >>> one = torch.ones(1, dtype=torch.float64)
+        >>> heavy = StudentMixture(0 * one, 5 * one[:, None], one[:, None, None], 4 * one)
+        >>> [part.item() for part in heavy.moments()]
+        [5.0, 2.0]
+        """
+        share = self.log_weight.exp().unsqueeze(-1)
+        mean = (share * self.mean).sum(-2)
+        off = (self.mean - mean.unsqueeze(-2)).unsqueeze(-1)  # (..., M, d, 1)
+        return mean, (share.unsqueeze(-1) * (self.covariance + off * off.mT)).sum(-3)
+
     def blurred(self, noise: Tensor) -> StudentMixture:
         """Scales with the noise (d, d) added: exact for normal components, close for heavier tails.
 
