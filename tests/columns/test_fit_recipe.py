@@ -448,7 +448,7 @@ def test_what_cannot_be_fitted_is_said() -> None:
     with pytest.warns(SupportWarning, match="dropped 1 row"):
         FitRecipe(resolve("default").method).fit(x)
     x = torch.stack([x[:, 0].nan_to_num(), torch.full((30,), torch.nan, dtype=F64)], -1)
-    with pytest.raises(DataError, match="column 1 has no value"):
+    with pytest.raises(DataError, match="column 1: no value"):
         FitRecipe(resolve("default").method).fit(x)
 
 

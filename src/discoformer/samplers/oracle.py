@@ -39,6 +39,7 @@ def source_of(score: Source, dim: int) -> Field | Score:
 def score_function(source: Field | Score) -> Score:
     """The score of a field, or a function whose answers are checked.
 
+    >>> import torch
     >>> score_function(lambda x: -x[:1])(torch.zeros(3, 2))
     Traceback (most recent call last):
         ...
