@@ -79,3 +79,11 @@ def test_far_tails() -> None:
     gaussian = NormalScores(-free, free, 0 * one, 0 * one, one, 1e12 * one)
     x = torch.tensor([-60.0, 55.0], dtype=F64)
     torch.testing.assert_close(gaussian.forward(x), x, rtol=1e-6, atol=0)
+
+
+def test_scores_no_value_can_have_lead_to_finite_values_in_order() -> None:
+    free, one = torch.tensor(math.inf, dtype=F64), torch.ones(1, dtype=F64)
+    for nu in (2.5, 40.0, 1e6):
+        scores = NormalScores(-free, free, 0 * one, 0 * one, one, nu * one)
+        x = scores.inverse(torch.tensor([-1e7, -300.0, -30.0, 0.0, 30.0, 300.0, 1e7], dtype=F64))
+        assert bool(x.isfinite().all() and (x.diff() >= 0).all())

@@ -87,6 +87,37 @@ def test_types_of_pandas(values: Any, expected: str) -> None:
     assert kind(values) == expected
 
 
+def test_signs_for_missing_values_leave_the_rest_what_it_is() -> None:
+    rng = np.random.default_rng(0)
+    clean = {
+        "age": rng.integers(18, 90, 500),
+        "visits": rng.poisson(2, 500),
+        "price": rng.gamma(2, 50, 500),
+        "share": rng.random(500),
+        "wind_dir": rng.integers(0, 360, 500),
+    }
+    frame = pd.DataFrame(clean)
+    told = pd.DataFrame({name: np.where(np.arange(500) < 9, -9999, cells) for name, cells in clean.items()})
+    for before, after in zip(infer_schema(frame), infer_schema(told), strict=True):
+        assert (after.kind, after.bounds, after.step, after.period) == (
+            before.kind,
+            before.bounds,
+            before.step,
+            before.period,
+        )
+        assert after.atoms == (-9999.0,)
+        assert "-9999 in 2 % of the rows, far from them" in after.reason
+        assert "of its own for -9999" in after.action
+    back = from_numbers(to_numbers(told, infer_schema(told)), infer_schema(told))
+    pd.testing.assert_frame_equal(back, told)
+
+
+def test_a_cap_on_a_grid_is_an_atom_of_the_grid() -> None:
+    rng = np.random.default_rng(0)
+    column = infer_schema(pd.DataFrame({"age": rng.normal(55, 20, 4000).round().clip(20, 85)}))["age"]
+    assert (column.kind, column.step, column.atoms) == ("count", 1.0, (20.0, 85.0))
+
+
 def test_names_help() -> None:
     rng = np.random.default_rng(0)
     far = rng.permutation(10**8)[:50]

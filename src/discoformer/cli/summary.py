@@ -115,9 +115,8 @@ def _print(found: dict[str, ColumnSummary], schemas: dict[str, ColumnSchema | No
             shares.append([name, some + more])
         if not math.isnan(own.mean):
             numbers = [text(own.mean), f"{own.std:.4g}", *map(text, (own.mode, own.median, *own.interval))]
-            rows.append(
-                [name, *numbers, ", ".join(f"{text(low)} to {text(high)}" for low, high in own.region)]
-            )
+            parts = (text(low) if low == high else f"{text(low)} to {text(high)}" for low, high in own.region)
+            rows.append([name, *numbers, ", ".join(parts)])
     if rows:
         print_table(header, rows)
     if shares:

@@ -27,6 +27,7 @@ __all__ = ["NormalScores", "log_ndtr_inverse"]
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 _CENTER = 1e-12  # squared distances over nu below which a component's slope is that at its center
 _LEAST = 1e-290  # smaller probabilities are handled by their logarithms
+_FARTHEST = 600.0  # log of squared distances over nu: squares of larger ones would not be finite
 _ROUNDS = 80  # of safeguarded Newton steps; a handful are needed
 
 
@@ -144,7 +145,7 @@ class NormalScores(ColumnMap):
 
     def _back(self, z: Tensor) -> Tensor:
         """t of z."""
-        q = torch.expm1(z.square() / (self.nu * self._factor))
+        q = torch.expm1((z.square() / (self.nu * self._factor)).clamp_max(_FARTHEST))
         return z.sign() * (self.nu * q).sqrt()
 
     def _scores(self, z: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ class ColumnSchema:
     use : "number" for the numeric part, "code" for categories, "left out", or "refused"
     low, high : where the column ends, infinite if it does not
     step, origin : of the grid, for counts and lattices; a step of zero is no grid
-    atoms : values that too many rows share
+    atoms : values with a probability of their own: too many rows share them, or they stand for something else
     period : of a circular column
     unit : of the numbers that dates become, such as "days since 1970-01-01"
     resolution : of dates, as in numpy: D, h, m, s, ms, us, ns
@@ -113,8 +113,11 @@ class ColumnSchema:
         if self.use == "number" and self.kind in ("category", "boolean"):
             return "a number"
         action = f"a number: {self.unit}" if self.kind == "date" else _ACTIONS[self.kind]
+        if self.atoms and self.kind != "atoms":
+            values = ", ".join(f"{atom:g}" for atom in self.atoms)
+            action += f", with a probability of its own for {values}"
         if self.use == "number" and self.bounds != FREE:
-            inside = f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else "not negative"
+            inside = "not negative" if self.bounds == (0.0, math.inf) else self._inside
             return f"{action}, {inside}" if self.kind not in ("bounded", "positive") else f"{action} {inside}"
         return action
 
@@ -129,11 +132,15 @@ class ColumnSchema:
         if self.use == "number" and self.atoms:
             words.append("at " + ", ".join(f"{atom:g}" for atom in self.atoms))
         if self.use == "number" and self.bounds != FREE:
-            inside = (
-                f"within {self.low:g} and {self.high:g}" if math.isfinite(self.high) else f"from {self.low:g}"
-            )
-            words.append(inside)
+            words.append(self._inside)
         return " ".join(words)
+
+    @property
+    def _inside(self) -> str:
+        """Its bounds in words."""
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return f"within {self.low:g} and {self.high:g}"
+        return f"from {self.low:g}" if math.isfinite(self.low) else f"up to {self.high:g}"
 
     @property
     def density_kind(self) -> ColumnKind:
@@ -145,7 +152,7 @@ class ColumnSchema:
         if self.use == "code":
             return ColumnKind("category", levels=len(self.categories))
         if self.period:
-            return ColumnKind("circular", period=self.period, step=self.step, origin=self.origin)
+            return ColumnKind("circular", 0, self.atoms, self.step, self.origin, self.period)
         return ColumnKind(atoms=self.atoms, step=self.step, origin=self.origin)
 
     def as_dict(self) -> dict[str, Any]:

@@ -122,9 +122,8 @@ def _typed(column: ColumnSchema, numbers: NDArray[np.float64]) -> pd.Series[Any]
     if column.step:
         places = (numbers - column.origin) / column.step
         nearest = np.rint(places)
-        numbers = np.where(
-            np.abs(places - nearest) < _ON_GRID, numbers, column.origin + nearest * column.step
-        )
+        stays = (np.abs(places - nearest) < _ON_GRID) | np.isin(numbers, column.atoms)
+        numbers = np.where(stays, numbers, column.origin + nearest * column.step)
     elif column.decimals >= 0:
         rounded = np.round(numbers, column.decimals)
         noise = 8 * np.finfo(np.float64).eps * np.maximum(np.abs(rounded), 1.0)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Grid", "find_atoms", "find_grid", "without_heaps"]
+__all__ = ["Grid", "find_atoms", "find_caps", "find_far", "find_grid", "without_heaps"]
 
 # An atom: a value that at least this share of the rows have, and this many of them,
 ATOM_SHARE = 0.01
@@ -22,6 +22,9 @@ ATOM_ROWS = 5
 ATOM_NEIGHBOURS = 10
 ATOM_PEAK = 2.0
 ATOM_CHANCE = 1e-6
+# The first and the last value have neighbours on one side only, and are two values of a column, not all.
+CAP_CHANCE = 1e-3
+CAP_PLACES = 4  # of a grid, beside an end, that foretell how many rows it should have
 # More atoms than these are heaps (round prices, round ages), not special values, but for those that are so
 # many times as frequent as the first one too many: zeros among round incomes.
 ATOMS_MOST = 5
@@ -121,6 +124,76 @@ def find_atoms(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> list
         if bdtrc(int(counts[place]) - 1, int(window.sum()), share) < ATOM_CHANCE:
             found.append(int(place))
     return sorted(found, key=lambda place: -int(counts[place]))
+
+
+def find_far(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> list[int]:
+    """Which of the sorted values are signs for something else: -999 among ages, 9999 among prices.
+
+    They lie at an end, further from the rest than the rest is wide, and `ATOM_ROWS` rows have each; of the
+    rest there are more values than `ATOMS_MOST`.
+
+    >>> ages = np.array([-999.0, -998.0, *range(20, 70), 9999.0])
+    >>> find_far(ages, np.full(53, 7))
+    [0, 1, 52]
+    >>> find_far(ages, np.full(53, 3))  # three times is an error, not a sign
+    []
+    """
+    total = len(distinct)
+    for many in range(2 * ATOMS_MOST, 0, -1):
+        for below in range(max(0, many - ATOMS_MOST), min(many, ATOMS_MOST) + 1):
+            last = total - (many - below)
+            far = [*range(below), *range(last, total)]
+            if last - below <= ATOMS_MOST or counts[far].min() < ATOM_ROWS:
+                continue
+            width = distinct[last - 1] - distinct[below]
+            clear = below == 0 or distinct[below] - distinct[below - 1] > width
+            if clear and (last == total or distinct[last] - distinct[last - 1] > width):
+                return far
+    return []
+
+
+def find_caps(distinct: NDArray[np.float64], counts: NDArray[np.int64], step: float) -> list[int]:
+    """Which of the two ends more rows share than the values beside them foretell: caps, and extra zeros.
+
+    On a grid of such a step (0 for none) whose next places are taken, a straight line through the logarithms
+    of their counts foretells the end.  Elsewhere the test is that of `find_atoms`, with every place of the
+    grid between the neighbours as a value that a row could have had.
+
+    >>> scores = np.array([61.0, 62, 64, 65, 67, 70, 71, 74, 76, 78, 79.5, 80])
+    >>> find_caps(scores, np.array([1] * 11 + [12]), 0.5)
+    [11]
+    >>> visits = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    >>> find_caps(visits, np.array([900, 100, 80, 64, 51, 41, 33, 26, 21, 17, 13]), 1.0)
+    [0]
+    >>> find_caps(visits, np.array([900, 450, 225, 112, 56, 28, 14, 7, 3, 1, 1]), 1.0)
+    []
+    """
+    if len(distinct) <= ATOM_NEIGHBOURS:
+        return []
+    window = slice(0, ATOM_NEIGHBOURS + 1)
+    found = [0] if _is_cap(distinct[window] - distinct[0], counts[window], step) else []
+    if _is_cap(distinct[-1] - distinct[::-1][window], counts[::-1][window], step):
+        found.append(len(distinct) - 1)
+    return found
+
+
+def _is_cap(away: NDArray[np.float64], counts: NDArray[np.int64], step: float) -> bool:
+    """Whether the first of some values is a cap; ``away`` is how far they are from it."""
+    from scipy.special import bdtrc, ndtri
+
+    end = int(counts[0])
+    if end < ATOM_ROWS:
+        return False
+    if step and away[CAP_PLACES] < (CAP_PLACES + 0.5) * step:
+        places, rows = np.arange(1.0, CAP_PLACES + 1), counts[1 : CAP_PLACES + 1].astype(np.float64)
+        line = np.stack([np.ones(CAP_PLACES), places])
+        spread = np.linalg.inv((line * rows) @ line.T)  # of a logarithm of a count, the variance is 1 / count
+        foretold = float((spread @ line @ (rows * np.log(rows)))[0])
+        error = math.sqrt(1 / end + spread[0, 0])
+        return math.log(end / ATOM_PEAK) - foretold > -float(ndtri(CAP_CHANCE)) * error
+    share = min(1.0, ATOM_PEAK / (away[-1] / step + 1)) if step else 0.0
+    above = end > ATOM_PEAK * counts[1:].max()
+    return bool(above) and bool(bdtrc(end - 1, int(counts.sum()), share) < CAP_CHANCE)
 
 
 def without_heaps(atoms: list[int], counts: NDArray[np.int64]) -> list[int]:

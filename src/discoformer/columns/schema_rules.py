@@ -32,7 +32,16 @@ from numpy.typing import NDArray
 from discoformer.columns.schema_cells import EXACT, MEASURES, mixed_numbers
 from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, resolution, time_type, to_times
-from discoformer.columns.schema_repeats import Grid, find_atoms, find_grid, without_heaps
+from discoformer.columns.schema_repeats import (
+    ATOM_NEIGHBOURS,
+    ATOM_SHARE,
+    Grid,
+    find_atoms,
+    find_caps,
+    find_far,
+    find_grid,
+    without_heaps,
+)
 from discoformer.core.checks import show_cell
 
 if TYPE_CHECKING:
@@ -225,9 +234,23 @@ def describe_numbers(base: ColumnSchema, values: NDArray[np.float64], unit: str 
     base = replace(base, values=f"{distinct[0]:.6g} to {distinct[-1]:.6g}", decimals=decimals_of(distinct))
     if np.array_equal(distinct, [0.0, 1.0]):
         return replace(base, kind="boolean", reason="0 and 1", use="code", categories=(0, 1))
+    far = find_far(distinct, counts)
+    found = _describe_rest(base, np.delete(distinct, far), np.delete(counts, far), unit)
+    if not far or found.use != "number":
+        return found
+    signs = _shares(distinct[far], counts[far], int(counts.sum()))
+    atoms = (*found.atoms, *map(float, distinct[far]))
+    return replace(found, reason=f"{found.reason}; {signs}, far from them", atoms=tuple(sorted(atoms)))
+
+
+def _describe_rest(
+    base: ColumnSchema, distinct: NDArray[np.float64], counts: NDArray[np.int64], unit: str
+) -> ColumnSchema:
+    """The kind by the values that are no far signs."""
+    rows = int(counts.sum())
     whole = bool((distinct == np.rint(distinct)).all())
     name = _plain(base.name)
-    if whole and (reason := _numbered(name, distinct, len(finite))):
+    if whole and (reason := _numbered(name, distinct, rows)):
         return replace(base, kind="identifier", reason=reason, use="left out")
     for pattern, low, high, period, whole_only in CIRCULAR:
         inside = low <= distinct[0] and distinct[-1] <= high
@@ -235,8 +258,17 @@ def describe_numbers(base: ColumnSchema, values: NDArray[np.float64], unit: str 
         if pattern.search(name) and inside and wide and (whole or not whole_only):
             step = 1.0 if whole else 0.0
             return replace(base, kind="circular", reason="by its name and range", period=period, step=step)
-    base = _with_bounds(base, distinct, finite, unit)
+    base = _with_bounds(base, distinct, np.repeat(distinct, counts), unit)
     return _by_repeats(base, distinct, counts, whole)
+
+
+def _shares(values: NDArray[np.float64], counts: NDArray[np.int64], rows: int) -> str:
+    """Values and the shares of the rows that have them, in words."""
+    said = [
+        f"{value:g} in {100 * count / rows:.{0 if count >= 0.01 * rows else 1}f} %"
+        for value, count in zip(values, counts, strict=True)
+    ]
+    return f"{', '.join(said)} of the rows"
 
 
 def decimals_of(values: NDArray[np.float64]) -> int:
@@ -298,21 +330,34 @@ def _by_repeats(
         atoms, others = [], np.arange(len(distinct))
     eps = np.finfo(np.float32 if "32" in str(base.dtype) and not whole else np.float64).eps
     grid = find_grid(distinct, float(eps)) if len(distinct) < counts.sum() else None
-    if grid is not None and _repeats(distinct[others], counts[others], grid):
-        return _on_grid(base, distinct, grid)
-    alone = without_heaps(atoms, counts)
+    on_grid = grid is not None and _repeats(distinct[others], counts[others], grid)
+    caps = find_caps(distinct, counts, grid.step if grid else 0.0)
+    alone = sorted({*caps, *([] if on_grid else without_heaps(atoms, counts))}, key=lambda j: -int(counts[j]))
+    shares = _shares(distinct[alone], counts[alone], int(counts.sum()))
+    base = replace(_capped(base, distinct, counts, caps), atoms=tuple(sorted(map(float, distinct[alone]))))
+    if grid is not None and on_grid:
+        found = _on_grid(base, distinct, grid)
+        return replace(found, reason=f"{found.reason}; {shares}") if alone else found
     if alone:
-        shares = [f"{distinct[j]:g} in {100 * counts[j] / counts.sum():.0f} %" for j in alone]
-        reason = f"{', '.join(shares)} of the rows"
-        return replace(
-            base, kind="atoms", reason=reason, atoms=tuple(float(distinct[j]) for j in sorted(alone))
-        )
+        return replace(base, kind="atoms", reason=shares)
     heaped = "; heaps at round values" if atoms else ""
     if math.isfinite(base.high):
         return replace(base, kind="bounded", reason=f"all within {base.low:g} and {base.high:g}{heaped}")
     if math.isfinite(base.low):
         return replace(base, kind="positive", reason=f"none negative, smallest {distinct[0]:g}{heaped}")
     return replace(base, kind="continuous", reason=f"{len(distinct)} different numbers{heaped}")
+
+
+def _capped(
+    base: ColumnSchema, distinct: NDArray[np.float64], counts: NDArray[np.int64], caps: list[int]
+) -> ColumnSchema:
+    """With bounds at caps: ends that many rows share, where values go on up to the end."""
+    for place in caps:
+        away = np.abs(distinct[::-1] - distinct[-1] if place else distinct - distinct[0])
+        if counts[place] >= ATOM_SHARE * counts.sum() and away[1] <= away[ATOM_NEIGHBOURS] / 2:
+            end = float(distinct[place])
+            base = replace(base, high=end) if place else replace(base, low=end)
+    return base
 
 
 def _repeats(distinct: NDArray[np.float64], counts: NDArray[np.int64], grid: Grid) -> bool:
@@ -330,7 +375,8 @@ def _on_grid(base: ColumnSchema, distinct: NDArray[np.float64], grid: Grid) -> C
     low, high = float(distinct[0]), float(distinct[-1])
     if grid == (1.0, 0.0) and 0 <= low <= high - low:
         reason = f"whole numbers from {low:g}"
-        return replace(base, kind="count", reason=reason, step=1.0, origin=0.0, low=0.0)
+        least = base.low if math.isfinite(base.low) else 0.0
+        return replace(base, kind="count", reason=reason, step=1.0, origin=0.0, low=least)
     start = f" from {grid.origin:g}" if grid.origin else ""
     return replace(
         base, kind="lattice", reason=f"steps of {grid.step:g}{start}", step=grid.step, origin=grid.origin
