@@ -77,6 +77,21 @@ def test_command_line_takes_columns_and_splits(
     assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(expected.value, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["entropy", "kl"])
+def test_the_bootstrap_changes_the_error_only(
+    files: tuple[str, str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = files[: 1 if name == "entropy" else 2]
+    found = []
+    for more in ([], ["--bootstrap"]):
+        main([name, *used, "--model", "kde-scott", "--json", *more])
+        found.append(json.loads(capsys.readouterr().out))
+    plain, again = found
+    assert (plain["error"], again["error"]) == ("terms", "bootstrap")
+    assert plain["value"] == pytest.approx(again["value"], abs=1e-9)
+    assert 0 < again["standard_error"] != plain["standard_error"]
+
+
 @pytest.mark.parametrize(
     "arguments", [["kl", "f", "nothing.csv"], ["rfi", "f", "wide"], ["entropy", "f", "--model", "x"]]
 )

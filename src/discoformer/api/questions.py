@@ -39,6 +39,7 @@ from discoformer.detection.levels import (
 )
 from discoformer.detection.reasons import Reasons, explain_rows
 from discoformer.functionals.draws import draw
+from discoformer.functionals.refits import bootstrapped
 from discoformer.functionals.splits import Functional, Split
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ class Questions(Summaries):
         result = self._ask(answer, X)
         return wrap_column(result, "log_mass", X) if isinstance(result, np.ndarray) else result
 
-    def entropy(self, *, split: Split | None = None) -> Functional:
+    def entropy(self, *, split: Split | None = None, bootstrap: bool = False) -> Functional:
         """Differential entropy -E log f in nats, and its standard error; of the columns in `support_`.
 
         Parameters
@@ -243,18 +244,26 @@ class Questions(Summaries):
             streamed sample of more than 32,768 rows the value is the mean over 8192 of them, without a
             correction.  For data with gaps, and for what `marginal` and `conditional` return, it is that of
             the fitted density itself, from draws.
+        bootstrap : whether the standard error comes from 24 more fits; see `functionals.bootstrapped`
         """
         sample, source, weights = self._sample_and_source()
+        if bootstrap:
+            return bootstrapped(functionals.entropy, sample, source=source, weights=weights, split=split)
         return functionals.entropy(sample, source, weights=weights, split=split)
 
-    def fisher_information(self, *, split: Split = "balanced") -> Functional:
+    def fisher_information(self, *, split: Split = "balanced", bootstrap: bool = False) -> Functional:
         """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
 
         Parameters
         ----------
         split : "balanced", "folds" or "none", as for `entropy`
+        bootstrap : as for `entropy`
         """
         sample, source, weights = self._sample_and_source()
+        if bootstrap:
+            return bootstrapped(
+                functionals.fisher_information, sample, source=source, weights=weights, split=split
+            )
         return functionals.fisher_information(sample, source, weights=weights, split=split)
 
     def _spread(self, X: Any, source: BarSource | None) -> Estimate[Any]:

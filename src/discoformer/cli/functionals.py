@@ -24,11 +24,13 @@ from discoformer.data.table import Table
 from discoformer.functionals import (
     Functional,
     Split,
+    bootstrapped,
     entropy,
     fisher_information,
     kl_divergence,
     relative_fisher_information,
 )
+from discoformer.functionals.bootstrap import FITS
 from discoformer.methods import Resolved, check_range, resolve
 
 __all__ = ["make_parser", "run"]
@@ -76,6 +78,11 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         help="how a point is left out of its own density (default: "
         f"{split or 'one by one where the model can do so in closed form, otherwise folds'})",
     )
+    parser.add_argument(
+        "--bootstrap",
+        action="store_true",
+        help=f"standard error from {FITS} more fits to rows with random weights: slower",
+    )
     return parser
 
 
@@ -108,6 +115,7 @@ def run(args: argparse.Namespace) -> None:
         "columns": tables[0].names,
         "model": resolved.name,
         "split": args.split or _USUAL,
+        "error": "bootstrap" if args.bootstrap else "terms",
     }
     if args.json:
         print(json.dumps(report))
@@ -133,8 +141,11 @@ def _estimate(
     kinds = None if set(first.kinds) == {CONTINUOUS} else first.kinds
     recipe = FitRecipe(resolved.method, bounds, first.names, drop=False, kinds=kinds)
     weights = tuple(table.weights for table in tables)
-    values = (table.values for table in tables)
-    return estimate(*values, recipe, weights=weights if len(tables) > 1 else weights[0], split=args.split)
+    values = [table.values for table in tables]
+    how = {"weights": weights if len(tables) > 1 else weights[0], "split": args.split}
+    if args.bootstrap:
+        return bootstrapped(estimate, *values, source=recipe, **how)
+    return estimate(*values, recipe, **how)
 
 
 def _whole(table: Table) -> Table:

@@ -8,12 +8,14 @@ from discoformer.functionals.information import (
     mutual_information,
     total_correlation,
 )
+from discoformer.functionals.refits import bootstrapped
 from discoformer.functionals.splits import Functional, ImpossibleWarning, Split
 
 __all__ = [
     "Functional",
     "ImpossibleWarning",
     "Split",
+    "bootstrapped",
     "conditional_mutual_information",
     "entropy",
     "fisher_information",

@@ -18,10 +18,10 @@ from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Method, PointDensity, as_point_density
 
-__all__ = ["FITS", "STRETCH", "WithSpread", "bootstrap"]
+__all__ = ["FITS", "POINTS", "STRETCH", "WithSpread", "bootstrap", "random_shares"]
 
 FITS = 24
-_POINTS = 2**17  # rows that are fitted at once, over all fits of a batch
+POINTS = 2**17  # rows that are fitted at once, over all fits of a batch
 
 
 class Stretch(NamedTuple):
@@ -72,20 +72,16 @@ def bootstrap(
     >>> 0.02 < float(spread.log_density[0]) < 0.2
     True
     """
-    if fits < 2:
-        raise DataError(f"{fits} fits show no spread: take at least 2")
     log_density, score = field.estimate(queries)
     kept, rows = field.support, len(sample)
     own = torch.full((rows,), 1 / rows, dtype=torch.float64) if weights is None else weights
-    generator = torch.Generator().manual_seed(seed)
-    random = torch.empty(fits, rows, dtype=torch.float64).exponential_(generator=generator) * own
+    random = random_shares(own, fits, seed)
     square_density, square_score = torch.zeros_like(log_density), torch.zeros_like(score)
     plain = not bool(sample[:, kept].isnan().any()) and set(kinds_of(field)) == {CONTINUOUS}
-    for part in random.split(max(1, _POINTS // rows) if plain else 1):
+    for share in random.split(max(1, POINTS // rows) if plain else 1):
         context, points = sample[:, kept], queries[:, kept]
         if plain:  # other tables are fitted one at a time
-            context, points = (rows.expand(len(part), -1, -1) for rows in (context, points))
-        share = part / part.sum(-1, keepdim=True)
+            context, points = (rows.expand(len(share), -1, -1) for rows in (context, points))
         fitted = as_point_density(method.fit(context, share if plain else share[0]))
         found = fitted.estimate(points)
         answer = found if plain else Estimate(found.log_density[None], found.score[None])
@@ -94,3 +90,16 @@ def bootstrap(
     return Estimate(
         STRETCH.log_density * (square_density / fits).sqrt(), STRETCH.score * (square_score / fits).sqrt()
     )
+
+
+def random_shares(own: Tensor, fits: int, seed: int) -> Tensor:
+    """Weights (fits, n) that sum to one: those of the sample (n,), times the same share of chance for all.
+
+    >>> random_shares(torch.tensor([0.5, 0.5, 0.0]).double(), 2, 0).sum(-1).tolist()
+    [1.0, 1.0]
+    """
+    if fits < 2:
+        raise DataError(f"{fits} fits show no spread: take at least 2")
+    generator = torch.Generator().manual_seed(seed)
+    random = torch.empty(fits, len(own), dtype=torch.float64).exponential_(generator=generator) * own
+    return random / random.sum(-1, keepdim=True)

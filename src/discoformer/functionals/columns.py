@@ -17,7 +17,7 @@ from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_rules import describe_numbers
 from discoformer.core.fields import Field, Method
 
-__all__ = ["for_kinds_of"]
+__all__ = ["fits_batches", "for_kinds_of"]
 
 _REPEATING = ("count", "lattice", "atoms", "boolean")
 
@@ -39,6 +39,12 @@ def for_kinds_of(source: Method | Field, sample: Tensor) -> Method | Field:
     if all(kind == CONTINUOUS for kind, _ in read):
         return source
     return FitRecipe(source, [bound for _, bound in read], drop=False, kinds=[kind for kind, _ in read])
+
+
+def fits_batches(source: Method | Field, sample: Tensor) -> bool:
+    """Whether many versions of a sample (n, d) can be fitted at once: kinds are for one table at a time."""
+    told = for_kinds_of(source, sample)
+    return not isinstance(told, FitRecipe) or told.kinds is None
 
 
 def _kind(values: Tensor) -> tuple[ColumnKind, Bound]:
