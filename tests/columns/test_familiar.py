@@ -54,3 +54,20 @@ def test_sums_stay_sums() -> None:
         draws = DiScoFormer(types={"a": "positive"}).fit(frame).sample(300, random_state=0)
     assert DiScoFormer(types={"a": "positive"}).fit(frame[["a", "b"]]).sample(300)["a"].isin([25.5]).any()
     np.testing.assert_allclose(draws["a"] + draws["b"], draws["both"], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.gamma(2, 50, 500).round(2),
+        lambda rng: np.append(rng.lognormal(3, 1, 498), [4.25, 4.25]),
+        lambda rng: rng.lognormal(9, 0.6, 500).round(),
+    ],
+)
+def test_values_with_a_probability_of_their_own_are_drawn_as_often_as_that_says(draw: Any) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": np.where(rng.random(500) < 0.25, 0.0, draw(rng))})
+    estimator = DiScoFormer().fit(frame)
+    share, count = estimator.shares("x")[0.0], 20_000
+    drawn = float((estimator.sample(count, random_state=0)["x"] == 0).mean())
+    assert abs(drawn - share) < 4 * np.sqrt(share * (1 - share) / count)

@@ -30,6 +30,7 @@ class Familiar:
     Attributes
     ----------
     values, chances : by column, (k,), in the order of the values
+    atoms : by column, values with a probability of their own, which are none of these
 
     Examples
     --------
@@ -45,25 +46,27 @@ class Familiar:
 
     values: dict[int, Points]
     chances: dict[int, Points]
+    atoms: dict[int, tuple[float, ...]]
 
     @classmethod
     def of(cls, sample: Points, schema: Schema) -> Familiar:
         """Of a table (n, d), NaN where there is a gap: all numbers but those that are to be continuous."""
-        values, chances = {}, {}
+        values, chances, atoms = {}, {}, {}
         for j, column in enumerate(schema.used):
             if column.use == "code" or (column.kind == "continuous" and column.reason == "asked for"):
                 continue
-            distinct, counts = np.unique(sample[~np.isnan(sample[:, j]), j], return_counts=True)
+            numbers = sample[~np.isnan(sample[:, j]) & ~np.isin(sample[:, j], column.atoms), j]
+            distinct, counts = np.unique(numbers, return_counts=True)
             again = distinct[counts > 1]
             if len(again) > 1:
                 near = np.bincount(_nearest(distinct, again), counts, len(again))
-                values[j], chances[j] = again, (counts[counts > 1] - 1) / near
-        return cls(values, chances)
+                values[j], chances[j], atoms[j] = again, (counts[counts > 1] - 1) / near, column.atoms
+        return cls(values, chances, atoms)
 
     @classmethod
     def none(cls) -> Familiar:
         """No column's."""
-        return cls({}, {})
+        return cls({}, {}, {})
 
     def take(self, draws: Points) -> Points:
         """Draws (k, d), some of them moved to the nearest value; those beyond all of these stay."""
@@ -73,6 +76,7 @@ class Familiar:
         for (j, values), luck in zip(self.values.items(), noise.T, strict=True):
             place = _nearest(draws[:, j], values)
             moves = (luck < self.chances[j][place]) & (draws[:, j] > values[0]) & (draws[:, j] < values[-1])
+            moves &= ~np.isin(draws[:, j], self.atoms[j])
             found[:, j] = np.where(moves, values[place], draws[:, j])
         return found
 
