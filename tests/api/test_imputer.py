@@ -77,3 +77,12 @@ def test_whole_numbers_with_gaps_keep_their_type(library: str) -> None:
         assert type(table) is type(given)
         assert str(table["age"].dtype) == "Int64"
         assert all(isinstance(cell, int) for cell in table["age"].to_list())
+
+
+def test_a_sign_is_no_number_to_take_a_mean_of() -> None:
+    rng = np.random.default_rng(0)
+    temperature = rng.normal(15, 3, 300)
+    frame = pd.DataFrame({"t": np.where(rng.random(300) < 0.1, -999, temperature), "u": rng.normal(size=300)})
+    frame.loc[:30, "t"] = np.nan
+    filled = DiScoFormerImputer().fit_transform(frame)
+    assert filled.loc[:30, "t"].between(0, 30).all()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discoformer import SupportWarning
+from discoformer import DiScoFormer, SupportWarning
 from discoformer.columns.schema import KINDS, infer_schema
 from discoformer.columns.schema_convert import from_numbers, to_numbers
 from discoformer.core.checks import DataError
@@ -94,7 +94,6 @@ def test_signs_for_missing_values_leave_the_rest_what_it_is() -> None:
         "visits": rng.poisson(2, 500),
         "price": rng.gamma(2, 50, 500),
         "share": rng.random(500),
-        "wind_dir": rng.integers(0, 360, 500),
     }
     frame = pd.DataFrame(clean)
     told = pd.DataFrame({name: np.where(np.arange(500) < 9, -9999, cells) for name, cells in clean.items()})
@@ -106,10 +105,41 @@ def test_signs_for_missing_values_leave_the_rest_what_it_is() -> None:
             before.period,
         )
         assert after.atoms == (-9999.0,)
-        assert "-9999 in 2 % of the rows, far from them" in after.reason
+        assert "-9999 in 2 % of the rows, apart from them" in after.reason
         assert "of its own for -9999" in after.action
     back = from_numbers(to_numbers(told, infer_schema(told)), infer_schema(told))
     pd.testing.assert_frame_equal(back, told)
+
+
+def test_a_circle_with_a_sign_is_no_circle() -> None:
+    degrees = np.random.default_rng(0).integers(0, 360, 500)
+    assert kind(degrees, "wind_dir") == "circular"
+    assert kind(np.where(np.arange(500) < 30, -999, degrees), "wind_dir") != "circular"
+
+
+@pytest.mark.parametrize("sign", [-999.0, -99.0, -1.0])
+@pytest.mark.parametrize("name", ["amount", "income", "percent"])
+def test_the_only_negative_value_is_a_sign(name: str, sign: float) -> None:
+    """However wide the rest is: its bounds are those without the sign."""
+    rng = np.random.default_rng(0)
+    rest = {"amount": rng.exponential(300, 500), "income": rng.lognormal(3, 1, 500)}
+    values = rest.get(name, 100 * rng.random(500))
+    clean = infer_schema(pd.DataFrame({name: values}))[name]
+    found = infer_schema(pd.DataFrame({name: np.where(np.arange(500) % 20 == 0, sign, values)}))[name]
+    assert (found.kind, found.bounds) == (clean.kind, clean.bounds)
+    assert found.atoms == (sign,)
+
+
+def test_few_values_that_are_all_common_have_no_others() -> None:
+    rng = np.random.default_rng(0)
+    answers = rng.integers(1, 6, 300)
+    for values in (answers, rng.integers(1, 3, 300), rng.choice([9.99, 19.99, 29.99], 300)):
+        frame = pd.DataFrame({"x": values, "y": rng.normal(size=300)})
+        assert set(DiScoFormer().fit(frame).sample(2000, random_state=0)["x"]) <= set(values)
+    coded = pd.DataFrame({"x": np.where(rng.random(300) < 0.1, 99, answers), "y": rng.normal(size=300)})
+    column = infer_schema(coded)["x"]
+    assert (column.kind, column.atoms) == ("atoms", (1, 2, 3, 4, 5, 99))
+    assert set(DiScoFormer().fit(coded).sample(2000, random_state=0)["x"]) == {1, 2, 3, 4, 5, 99}
 
 
 def test_a_cap_on_a_grid_is_an_atom_of_the_grid() -> None:

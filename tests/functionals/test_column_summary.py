@@ -52,7 +52,8 @@ def test_every_kind_is_told_in_its_own_way() -> None:
 
     assert list(amount.shares) == [0.0] and amount.mode == 0
     assert amount.shares[0.0] == pytest.approx((rows[:, 1] == 0).mean(), abs=0.02)
-    assert amount.interval[0] == 0 and all(low > 0.5 for low, _ in amount.region)
+    assert amount.interval[0] == 0 and amount.region[0] == (0, 0)
+    assert all(low > 0.5 for low, _ in amount.region[1:])
 
     assert count.median == round(count.median) and all(
         end == round(end) for ends in count.region for end in ends

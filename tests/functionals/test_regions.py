@@ -9,7 +9,7 @@ from discoformer.baselines.kde import KDE
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.columns.kinds import ColumnKind
 from discoformer.core.fields import Density, as_density
-from discoformer.functionals.masses import probability
+from discoformer.functionals.masses import level_shares, mass_between, probability
 from discoformer.functionals.regions import highest_density_region
 from discoformer.methods import resolve
 
@@ -76,3 +76,25 @@ def test_a_region_of_a_circle_runs_across_the_seam(step: float) -> None:
     assert low > 20 and high < 4
     assert probability(field, {0: (low, high)}).value == pytest.approx(0.8, abs=0.12 if step else 0.02)
     assert len(highest_density_region(field, 0.9999).intervals) <= 2
+
+
+def test_atoms_of_a_lattice_are_values_of_its_region() -> None:
+    """However far they are: -999 among ages, and a cap at the end of the ages."""
+    rng = np.random.default_rng(0)
+    ages = np.minimum(rng.normal(60, 15, 600).round(), 80)
+    table = torch.tensor(np.where(np.arange(600) < 120, -999.0, ages)).double().unsqueeze(-1)
+    kinds = [ColumnKind(atoms=(-999.0, 80.0), step=1.0)]
+    density = as_density(FitRecipe(resolve("default").method, [(0.0, 80.0)], kinds=kinds).fit(table))
+    region = highest_density_region(density, 0.6)
+    assert set(region.values) == {-999.0, 80.0}
+    assert all(20 < low <= high < 80 for low, high in region.intervals)
+    held = sum(
+        float(mass_between(density, kinds[0], *torch.tensor([[low], [high]]).double()))
+        for low, high in region.intervals
+    )
+    shares = level_shares(density, kinds[0])
+    assert held + sum(shares.values()) == pytest.approx(0.6, abs=0.05)
+    assert shares[80.0] == pytest.approx(float((table == 80).double().mean()), abs=0.01)
+    assert float(density.log_density(torch.tensor([[80.0]]).double()).exp()) == pytest.approx(
+        float(mass_between(density, kinds[0], *torch.tensor([[80.0], [80.0]]).double())), abs=1e-6
+    )

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from discoformer.cli.options import add_fit, add_input, column_pairs, fit_table, read_input
 from discoformer.cli.parser import command_parser
 from discoformer.columns.schema_column import ColumnSchema
@@ -130,7 +132,12 @@ _LABELS = 8  # labels or atoms shown for a column
 def _text(column: ColumnSchema | None, value: float) -> str:
     """A number of a column: labels and dates as the file has them."""
     cell = cell_of(column, value)
-    return f"{cell:.4g}" if isinstance(cell, float) else cell_text(cell)
+    if not isinstance(cell, float):
+        return cell_text(cell)
+    if cell != 0 and not 1e-4 <= abs(cell) < 1e7:
+        return f"{cell:.4g}"
+    text: str = np.format_float_positional(cell, precision=4, unique=False, fractional=False, trim="-")
+    return text
 
 
 def _plain(own: ColumnSummary, column: ColumnSchema | None) -> dict[str, Any]:

@@ -246,15 +246,20 @@ def _bounds_of(
     bounds: Sequence[Bound] | None,
     names: Sequence[str] | None,
 ) -> ColumnMaps | None:
-    """Maps of the bounded columns, each by the rows that have it; of a lattice, its bins are bounded."""
+    """Maps of the bounded columns, each by the rows that have it; of a lattice, its bins are bounded.
+
+    Where the end of a lattice is an atom, the bins end before it: what falls into its bin is the atom's.
+    """
     maps: dict[int, ColumnMap] = {}
     for place, j in enumerate(numbers):
         low, high = FREE if bounds is None or kinds[j].period else bounds[j]
         if (low, high) == FREE:
             continue
         half = 0.5 * kinds[j].step
+        low = low + half if low in kinds[j].atoms else low - half
+        high = high - half if high in kinds[j].atoms else high + half
         there = ~inside[:, place].isnan()
         share = None if weights is None else weights[there] / weights[there].sum()
         name = [f"column {j}" if names is None else names[j]]
-        maps[place] = fit_maps(inside[there][:, [place]], share, [(low - half, high + half)], name).maps[0]
+        maps[place] = fit_maps(inside[there][:, [place]], share, [(low, high)], name).maps[0]
     return ColumnMaps(maps, inside.shape[-1]) if maps else None

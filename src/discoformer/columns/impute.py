@@ -34,6 +34,9 @@ def impute(
 ) -> Tensor:
     """Rows (n, d) with their gaps, NaN, filled; with ``draws`` several times at random, (draws, n, d).
 
+    Of a category the likeliest level is filled in, of a number its mean; signs such as -999 are left out of
+    the mean, and filled in where they are likelier than a number.
+
     Parameters
     ----------
     density : fitted to a table with the same columns
@@ -85,7 +88,27 @@ def _expected(density: Density, rows: Tensor, kinds: Sequence[ColumnKind]) -> Te
             found[:, j] = kind.origin + kind.period * turn.remainder(1.0)
         elif kind.levels:
             found[:, j] = _likeliest(density, rows, j, kind.levels)
+        elif kind.atoms:
+            found[:, j] = _without_signs(draws[..., j], kind.atoms)
     return torch.where(rows.isnan(), found, rows)
+
+
+def _without_signs(draws: Tensor, atoms: Sequence[float]) -> Tensor:
+    """Means (n,) of draws (k, n), but signs such as -999 are no numbers: the likelier of a sign and a number.
+
+    An atom is a sign if it is further from the other draws than these are wide.  Zeros and caps are numbers.
+    """
+    known = torch.tensor(atoms, dtype=draws.dtype, device=draws.device)
+    between = draws[~torch.isin(draws, known)]
+    if not len(between):
+        return draws.mode(0).values
+    low, high = between.aminmax()
+    signs = known[(known < 2 * low - high) | (known > 2 * high - low)]
+    sign = torch.isin(draws, signs)
+    number = torch.where(sign, torch.nan, draws).nanmean(0)
+    return torch.where(
+        sign.double().mean(0) > 0.5, torch.where(sign, draws, torch.inf).mode(0).values, number
+    )
 
 
 def _evenly(density: Density, rows: Tensor) -> Tensor:

@@ -152,7 +152,7 @@ class ColumnSchema:
         if self.use == "code":
             return ColumnKind("category", levels=len(self.categories))
         if self.period:
-            return ColumnKind("circular", 0, self.atoms, self.step, self.origin, self.period)
+            return ColumnKind("circular", period=self.period, step=self.step, origin=self.origin)
         return ColumnKind(atoms=self.atoms, step=self.step, origin=self.origin)
 
     def as_dict(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ ATOM_PEAK = 2.0
 ATOM_CHANCE = 1e-6
 # The first and the last value have neighbours on one side only, and are two values of a column, not all.
 CAP_CHANCE = 1e-3
+FEW_APART = 10  # widths of few values that a sign lies away from them
 CAP_PLACES = 4  # of a grid, beside an end, that foretell how many rows it should have
 # More atoms than these are heaps (round prices, round ages), not special values, but for those that are so
 # many times as frequent as the first one too many: zeros among round incomes.
@@ -130,22 +131,25 @@ def find_far(distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> list[i
     """Which of the sorted values are signs for something else: -999 among ages, 9999 among prices.
 
     They lie at an end, further from the rest than the rest is wide, and `ATOM_ROWS` rows have each; of the
-    rest there are more values than `ATOMS_MOST`.
+    rest there are more values than `ATOMS_MOST`, or it is ten times as far away.
 
     >>> ages = np.array([-999.0, -998.0, *range(20, 70), 9999.0])
     >>> find_far(ages, np.full(53, 7))
     [0, 1, 52]
     >>> find_far(ages, np.full(53, 3))  # three times is an error, not a sign
     []
+    >>> find_far(np.array([1.0, 2, 3, 4, 5, 99]), np.full(6, 20))
+    [5]
     """
     total = len(distinct)
-    for many in range(2 * ATOMS_MOST, 0, -1):
+    for many in range(min(2 * ATOMS_MOST, total - 2), 0, -1):
         for below in range(max(0, many - ATOMS_MOST), min(many, ATOMS_MOST) + 1):
             last = total - (many - below)
             far = [*range(below), *range(last, total)]
-            if last - below <= ATOMS_MOST or counts[far].min() < ATOM_ROWS:
+            if counts[far].min() < ATOM_ROWS:
                 continue
             width = distinct[last - 1] - distinct[below]
+            width *= 1 if last - below > ATOMS_MOST else FEW_APART
             clear = below == 0 or distinct[below] - distinct[below - 1] > width
             if clear and (last == total or distinct[last] - distinct[last - 1] > width):
                 return far
@@ -168,7 +172,7 @@ def find_caps(distinct: NDArray[np.float64], counts: NDArray[np.int64], step: fl
     >>> find_caps(visits, np.array([900, 450, 225, 112, 56, 28, 14, 7, 3, 1, 1]), 1.0)
     []
     """
-    if len(distinct) <= ATOM_NEIGHBOURS:
+    if len(distinct) <= (CAP_PLACES if step else ATOM_NEIGHBOURS):
         return []
     window = slice(0, ATOM_NEIGHBOURS + 1)
     found = [0] if _is_cap(distinct[window] - distinct[0], counts[window], step) else []

@@ -34,7 +34,9 @@ from discoformer.columns.schema_column import ColumnSchema
 from discoformer.columns.schema_dates import DAYS, HOURS, SECONDS, resolution, time_type, to_times
 from discoformer.columns.schema_repeats import (
     ATOM_NEIGHBOURS,
+    ATOM_ROWS,
     ATOM_SHARE,
+    ATOMS_MOST,
     Grid,
     find_atoms,
     find_caps,
@@ -234,32 +236,63 @@ def describe_numbers(base: ColumnSchema, values: NDArray[np.float64], unit: str 
     base = replace(base, values=f"{distinct[0]:.6g} to {distinct[-1]:.6g}", decimals=decimals_of(distinct))
     if np.array_equal(distinct, [0.0, 1.0]):
         return replace(base, kind="boolean", reason="0 and 1", use="code", categories=(0, 1))
-    far = find_far(distinct, counts)
-    found = _describe_rest(base, np.delete(distinct, far), np.delete(counts, far), unit)
-    if not far or found.use != "number":
+    signs = _signs(base, distinct, counts)
+    if not signs:
+        return _describe_rest(base, distinct, counts, len(finite), unit)
+    rest, times = np.delete(distinct, signs), np.delete(counts, signs)
+    said = f"{_shares(distinct[signs], counts[signs], len(finite))}, apart from them"
+    if len(rest) <= ATOMS_MOST and times.min() >= ATOM_ROWS:  # a few codes and a sign: codes are all there is
+        reason = f"{len(rest)} values; {said}"
+        return replace(base, kind="atoms", reason=reason, atoms=tuple(map(float, distinct)))
+    found = _describe_rest(base, rest, times, len(finite), unit, circular=False)
+    if found.use != "number":
         return found
-    signs = _shares(distinct[far], counts[far], int(counts.sum()))
-    atoms = (*found.atoms, *map(float, distinct[far]))
-    return replace(found, reason=f"{found.reason}; {signs}, far from them", atoms=tuple(sorted(atoms)))
+    atoms = (*found.atoms, *map(float, distinct[signs]))
+    return replace(found, reason=f"{found.reason}; {said}", atoms=tuple(sorted(atoms)))
+
+
+def _signs(base: ColumnSchema, distinct: NDArray[np.float64], counts: NDArray[np.int64]) -> list[int]:
+    """Which values stand for something else: far ones, or the only negative one if many rows have it."""
+    if far := find_far(distinct, counts):
+        return far
+    if len(distinct) < 3 or not distinct[0] < 0 <= distinct[1]:
+        return []
+    return [0] if 0 in find_caps(distinct, counts, _step_of(base, distinct)) else []
+
+
+def _step_of(base: ColumnSchema, distinct: NDArray[np.float64]) -> float:
+    """Of the grid that values are on, as exactly as the column's type can say it; 0 if there is none."""
+    grid = find_grid(distinct, _precision(base, distinct))
+    return grid.step if grid else 0.0
+
+
+def _precision(base: ColumnSchema, distinct: NDArray[np.float64]) -> float:
+    whole = bool((distinct == np.rint(distinct)).all())
+    return float(np.finfo(np.float32 if "32" in str(base.dtype) and not whole else np.float64).eps)
 
 
 def _describe_rest(
-    base: ColumnSchema, distinct: NDArray[np.float64], counts: NDArray[np.int64], unit: str
+    base: ColumnSchema,
+    distinct: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    rows: int,
+    unit: str,
+    *,
+    circular: bool = True,
 ) -> ColumnSchema:
-    """The kind by the values that are no far signs."""
-    rows = int(counts.sum())
+    """The kind by the values that are no signs; ``rows`` count these, too."""
     whole = bool((distinct == np.rint(distinct)).all())
     name = _plain(base.name)
-    if whole and (reason := _numbered(name, distinct, rows)):
+    if whole and (reason := _numbered(name, distinct, int(counts.sum()))):
         return replace(base, kind="identifier", reason=reason, use="left out")
-    for pattern, low, high, period, whole_only in CIRCULAR:
+    for pattern, low, high, period, whole_only in CIRCULAR if circular else ():
         inside = low <= distinct[0] and distinct[-1] <= high
         wide = distinct[-1] - distinct[0] >= CIRCULAR_SPAN * period - 1
         if pattern.search(name) and inside and wide and (whole or not whole_only):
             step = 1.0 if whole else 0.0
             return replace(base, kind="circular", reason="by its name and range", period=period, step=step)
     base = _with_bounds(base, distinct, np.repeat(distinct, counts), unit)
-    return _by_repeats(base, distinct, counts, whole)
+    return _by_repeats(base, distinct, counts, rows)
 
 
 def _shares(values: NDArray[np.float64], counts: NDArray[np.int64], rows: int) -> str:
@@ -321,22 +354,21 @@ def _with_bounds(
 
 
 def _by_repeats(
-    base: ColumnSchema, distinct: NDArray[np.float64], counts: NDArray[np.int64], whole: bool
+    base: ColumnSchema, distinct: NDArray[np.float64], counts: NDArray[np.int64], rows: int
 ) -> ColumnSchema:
     """Counts, lattices and atoms, or what the bounds say."""
     atoms = find_atoms(distinct, counts)
     others = np.delete(np.arange(len(distinct)), atoms)
     if len(others) < 2:
         atoms, others = [], np.arange(len(distinct))
-    eps = np.finfo(np.float32 if "32" in str(base.dtype) and not whole else np.float64).eps
-    grid = find_grid(distinct, float(eps)) if len(distinct) < counts.sum() else None
+    grid = find_grid(distinct, _precision(base, distinct)) if len(distinct) < counts.sum() else None
     on_grid = grid is not None and _repeats(distinct[others], counts[others], grid)
     caps = find_caps(distinct, counts, grid.step if grid else 0.0)
     alone = sorted({*caps, *([] if on_grid else without_heaps(atoms, counts))}, key=lambda j: -int(counts[j]))
-    shares = _shares(distinct[alone], counts[alone], int(counts.sum()))
+    shares = _shares(distinct[alone], counts[alone], rows)
     base = replace(_capped(base, distinct, counts, caps), atoms=tuple(sorted(map(float, distinct[alone]))))
     if grid is not None and on_grid:
-        found = _on_grid(base, distinct, grid)
+        found = _on_grid(base, distinct, counts, grid)
         return replace(found, reason=f"{found.reason}; {shares}") if alone else found
     if alone:
         return replace(base, kind="atoms", reason=shares)
@@ -371,10 +403,15 @@ def _repeats(distinct: NDArray[np.float64], counts: NDArray[np.int64], grid: Gri
     return len(distinct) < rows and float(places) <= GRID_PLACES
 
 
-def _on_grid(base: ColumnSchema, distinct: NDArray[np.float64], grid: Grid) -> ColumnSchema:
+def _on_grid(
+    base: ColumnSchema, distinct: NDArray[np.float64], counts: NDArray[np.int64], grid: Grid
+) -> ColumnSchema:
+    """A count or a lattice; of a few values that are all common, there are no others."""
     low, high = float(distinct[0]), float(distinct[-1])
+    few = len(distinct) <= ATOMS_MOST and min(counts[0], counts[-1]) >= ATOM_ROWS
+    base = replace(base, low=low, high=high) if few else base
     if grid == (1.0, 0.0) and 0 <= low <= high - low:
-        reason = f"whole numbers from {low:g}"
+        reason = f"whole numbers from {low:g}{f' to {high:g}' if few else ''}"
         least = base.low if math.isfinite(base.low) else 0.0
         return replace(base, kind="count", reason=reason, step=1.0, origin=0.0, low=least)
     start = f" from {grid.origin:g}" if grid.origin else ""

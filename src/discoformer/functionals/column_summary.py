@@ -26,7 +26,7 @@ class ColumnSummary(NamedTuple):
     mode : where the density of this column by itself is highest, or its likeliest level or atom if it has any
     median : half of the mass is below it
     interval : two ends with equal mass beyond each; on a circle it runs from the first end on to the second
-    region : where the density is highest, as pairs of ends; with the likeliest atoms it holds the share
+    region : where the density is highest, as pairs of ends; an atom inside is a pair of the same
     shares : probability of every level of a category, or of every atom
     """
 
@@ -66,7 +66,8 @@ def column_summaries(density: Density, share: float) -> list[ColumnSummary]:
             continue
         wanted = torch.tensor([0.5, (1 - share) / 2, (1 + share) / 2], dtype=torch.float64)
         median, low, high = margin.quantile(wanted).flatten().tolist()
-        region = highest_density_region(margin, share).intervals
+        densest = highest_density_region(margin, share)
+        region = [*((float(atom), float(atom)) for atom in densest.values), *densest.intervals]
         top = float(mode(margin)[0])
         found.append(ColumnSummary(float(means[j]), float(stds[j]), top, median, (low, high), region, shares))
     return found

@@ -103,30 +103,37 @@ def _holds(points: Tensor, low: float, high: float) -> bool:
 
 
 def _of_places(density: Density, kind: ColumnKind, share: float) -> Region | None:
-    """Of a column on a lattice: its likeliest places; None if it has none, or too many."""
+    """Of a column on a lattice: its likeliest places and atoms; None if it has none, or too many."""
     if not kind.step:
         return None
+    atoms = torch.tensor(kind.atoms, dtype=torch.float64)
     if kind.period:
         first, last = 0, round(kind.period / kind.step) - 1
     else:
-        ends = (torch.stack(draw(density).aminmax()) - kind.origin) / kind.step
-        first, last = (int(end) for end in ends.round())
+        points = draw(density)
+        between = points[~torch.isin(points, atoms)]
+        if not len(between):
+            return None
+        first, last = (round(float(end - kind.origin) / kind.step) for end in between.aminmax())
     if last - first >= _PLACES:
         return None
     places = on_lattice(torch.arange(first, last + 1, dtype=torch.float64), kind)
-    places = torch.cat([places, torch.tensor(kind.atoms, dtype=torch.float64)]).unique()
-    masses = mass_between(density, kind, places, places)
+    places = places[~torch.isin(places, atoms)]
+    both = torch.cat([places, atoms])
+    masses = mass_between(density, kind, both, both)
     order = masses.argsort(descending=True, stable=True)
     count = int((masses[order].cumsum(0) < share).sum()) + 1
-    inside = torch.zeros(len(places), dtype=torch.bool)
-    inside[order[:count]] = True
+    chosen = torch.zeros(len(masses), dtype=torch.bool)
+    chosen[order[:count]] = True
+    inside = chosen[: len(places)]
     edges = torch.nn.functional.pad(inside.int(), (1, 1)).diff()
     starts, stops = places[edges[:-1] == 1].tolist(), places[edges[1:] == -1].tolist()
     if kind.period and inside[0] and inside[-1] and len(starts) > 1:
         starts, stops = starts[1:], [*stops[1:-1], stops[0]]
     least = float(masses[order[:count]].min())
     level = math.log(max(least, 1e-300)) - math.log(kind.step)
-    return Region(share, level, list(zip(starts, stops, strict=True)), [], [])
+    values = [float(both[k]) for k in order[:count].tolist() if k >= len(places)]
+    return Region(share, level, list(zip(starts, stops, strict=True)), values, [])
 
 
 def _on_grid(end: float, kind: ColumnKind) -> float:
