@@ -24,7 +24,7 @@ from discoformer.models.attention.core import AttentionCore
 from discoformer.models.attention.network import AttentionNetwork
 from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
-from discoformer.models.registry import Card, load_model, save_model
+from discoformer.models.registry import Card, save_model
 from discoformer.priors import Prior
 from discoformer.training.config import Recipe
 from discoformer.training.objective import Objective
@@ -93,9 +93,8 @@ def finetune(
     """
     if not minutes > 0 or (steps is not None and steps < 1) or not lr > 0:
         raise DataError(f"minutes={minutes}, steps={steps}, lr={lr}: give positive numbers")
-    method, card = model, None
-    if isinstance(model, str | Path):
-        method, card = load_model(model), resolve(model).card
+    resolved = resolve(model)
+    method = resolved.method
     network, rebuild = _take_apart(method)
     trained = copy.deepcopy(network).to(torch.float32).requires_grad_(True)
     if isinstance(data, type) and issubclass(data, Prior):
@@ -118,7 +117,7 @@ def finetune(
     after = _judge(rebuild(trained), pairs)
     best = trained if after > before else copy.deepcopy(network)
     record = {"finetuned": {"before": before, "after": after, "steps": taken}}
-    return FineTuned(rebuild(best), before, after, taken, _card(network, shapes, card, record))
+    return FineTuned(rebuild(best), before, after, taken, _card(network, shapes, resolved.card, record))
 
 
 def _card(
