@@ -1,5 +1,6 @@
 """The scikit-learn face: its contract, every kind of data, and the laws of the fitted density."""
 
+import copy
 import math
 import pickle
 from pathlib import Path
@@ -431,3 +432,21 @@ def test_samples_without_any_density_are_refused() -> None:
         DiScoFormer(model="kde-scott").fit([[1e200], [2e200]])
     with pytest.raises(DataError, match="sum to zero"):
         DiScoFormer(model="kde-scott").fit(RNG.normal(size=(5, 2)), sample_weight=np.zeros(5))
+
+
+def test_an_estimator_with_a_trainable_network_answers_like_any_other() -> None:
+    sample = np.random.default_rng(0).normal(size=(80, 2))
+    free = DiScoFormer(model=load_model(trainable=True)).fit(sample)
+    frozen = DiScoFormer().fit(sample)
+    np.testing.assert_array_equal(free.quantile([0.1, 0.5]), frozen.quantile([0.1, 0.5]))
+    np.testing.assert_array_equal(free.cdf([0.0], 1), frozen.cdf([0.0], 1))
+    assert free.interval() == frozen.interval()
+    np.testing.assert_array_equal(copy.deepcopy(free).log_density(sample), frozen.log_density(sample))
+
+
+def test_no_conditional_log_density_given_what_is_outside_bounds() -> None:
+    sample = np.random.default_rng(0).exponential(size=(50, 2))
+    est = DiScoFormer(model="kde-scott", bounds=(0, None)).fit(sample)
+    with pytest.raises(DataError, match="what is given at row 1 has no density: give values inside"):
+        est.conditional_log_density([[1.0, 2.0], [1.0, -2.0]], [1])
+    assert est.conditional_log_density([[-1.0, 2.0]], [1])[0] == -np.inf

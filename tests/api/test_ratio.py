@@ -1,10 +1,14 @@
 """Density ratios: differences of log densities, bounded where they are relative."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from discoformer import KDE, DataError, SupportWarning, ratio
+from discoformer import KDE, DataError, SupportWarning, estimate, ratio
+from discoformer.columns.kinds import ColumnKind
+from discoformer.columns.split import kinds_of
+from discoformer.functionals import kl_divergence
 
 
 def test_the_ratio_is_that_of_the_fits_and_the_relative_one_is_bounded() -> None:
@@ -47,3 +51,49 @@ def test_densities_of_other_columns_are_not_compared() -> None:
     x[:, 1] = 1.0
     with pytest.raises(DataError, match=r"columns \[0\] and \[0, 1\]"), pytest.warns(SupportWarning):
         ratio(x, y, model=KDE())
+
+
+def test_counts_are_found_in_both_samples_together() -> None:
+    """In one sample alone a rare count may look like a measurement."""
+    rng = np.random.default_rng(0)
+    a, b = rng.poisson(3, (400, 1)).astype(float), rng.poisson(4, (300, 1)).astype(float)
+    found = ratio(a, b)
+    assert kinds_of(found.numerator) == kinds_of(found.denominator) == [ColumnKind(step=1.0)]
+    usual = np.arange(1, 8)
+    truth = 1 + usual * np.log(3 / 4)  # exp(-3) 3^k / (exp(-4) 4^k)
+    np.testing.assert_allclose(found.log_ratio(usual[:, None].astype(float)), truth, atol=0.3)
+    mean = float(found.log_ratio(a).mean())
+    value, standard_error = kl_divergence(a, b, "default")
+    assert abs(mean - value) < 3 * standard_error
+
+
+def _frames() -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    return (
+        pd.DataFrame({"a": rng.normal(size=60), "b": 5 + 3 * rng.normal(size=60)}),
+        pd.DataFrame({"a": 0.5 + rng.normal(size=70), "b": 4 + 3 * rng.normal(size=70)}),
+    )
+
+
+def test_columns_of_frames_go_by_their_names() -> None:
+    x, y = _frames()
+    turned = y[["b", "a"]]
+    np.testing.assert_array_equal(ratio(x, turned, model=KDE())(x.values), ratio(x, y, model=KDE())(x.values))
+    assert kl_divergence(x, turned, KDE()) == kl_divergence(x, y, KDE())
+    np.testing.assert_array_equal(estimate(x, turned, model=KDE()).score, estimate(x, y, model=KDE()).score)
+    one, other = estimate([x, turned], [turned, x], model=KDE()), estimate([x, y], [y, x], model=KDE())
+    for found, expected in zip(one, other, strict=True):
+        np.testing.assert_array_equal(found.log_density, expected.log_density)
+
+
+def test_frames_of_other_columns_are_refused() -> None:
+    x, y = _frames()
+    others = y.rename(columns={"b": "c"})
+    for ask in (
+        lambda: ratio(x, others, model=KDE()),
+        lambda: kl_divergence(x, others, KDE()),
+        lambda: estimate(x, others, model=KDE()),
+        lambda: estimate([x, others], model=KDE()),
+    ):
+        with pytest.raises(DataError, match="'a', 'b', the other 'a', 'c': give the same columns of both"):
+            ask()

@@ -311,3 +311,9 @@ def test_every_shipped_model_loads_and_matches_its_checksum() -> None:
         log_density, score = network(x, x)
         assert bool(torch.isfinite(log_density).all())
         assert bool(torch.isfinite(score).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64, "float32"])
+def test_types_that_cannot_be_computed_in_are_refused_at_load(dtype: torch.dtype) -> None:
+    with pytest.raises(DataError, match="give torch.float32 or torch.float64"):
+        load_model("default", dtype)

@@ -114,3 +114,13 @@ def test_wrong_shapes_are_refused_by_the_name_of_the_class() -> None:
 
 def test_table_prior_stays_in_the_mixture() -> None:
     assert isinstance(MixedPrior().priors[1], TablePrior)
+
+
+def test_a_log_density_that_is_nan_is_laid_to_its_class() -> None:
+    class Lost(Stripes):
+        def log_density(self, points: Tensor) -> Tensor:
+            return super().log_density(points) * torch.nan
+
+    drawn = _Made(Lost(torch.zeros(2, 1))).draw(2, 2)
+    with pytest.raises(DataError, match=r"Lost.log_density returns NaN: repair it"):
+        drawn.log_density(drawn.sample(5))

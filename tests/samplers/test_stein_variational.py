@@ -51,3 +51,9 @@ def test_bad_numbers_are_refused() -> None:
         kernel_stein_discrepancy(normal(5, 2), LAW, bandwidth=0.0)
     with pytest.raises(DataError, match="give positive numbers"):
         svgd(LAW, normal(5, 2), step_size=0.0)
+
+
+def test_the_bandwidth_is_that_of_all_rows_also_of_sorted_ones() -> None:
+    points = normal(5000, 1)
+    mixed, in_order = (kernel_stein_discrepancy(x, lambda x: -x) for x in (points, points.sort(0).values))
+    assert in_order == pytest.approx(mixed, rel=0.1)

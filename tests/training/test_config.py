@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from discoformer.core.checks import DataError
-from discoformer.models.registry import build_network, list_models
+from discoformer.models.registry import build_network, list_models, load_network
 from discoformer.priors import GMMPrior, prior_from_config
 from discoformer.training.config import Recipe, load_recipe
 from discoformer.training.loop import Trainer
@@ -222,3 +222,12 @@ def test_the_ablation_changes_the_frame_and_nothing_else(longer: str) -> None:
     assert (with_whitening["frame"], without["frame"]) == ("whiten", "identity")
     assert with_whitening["dims"] == [1]
     assert with_whitening["prior"]["name"] == "affine"
+
+
+def test_the_recipe_in_the_guide_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "plugs.md").read_text(encoding="utf-8")
+    (tmp_path / "waves.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    recipe = load_recipe(tmp_path / "waves.yaml")
+    assert recipe.validations == [recipe.prior] == [{"name": "my_module:WavePrior"}]
+    shipped = load_network(str(recipe.start)).core.config
+    assert build_network(recipe.core, recipe.frame).core.config == shipped

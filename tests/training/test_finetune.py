@@ -1,6 +1,7 @@
 """Fine-tuning: it learns a family, is judged by rows it has not seen, and leaves the original alone."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from own_prior import StripePrior
 from discoformer.core.checks import DataError
 from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
-from discoformer.models.registry import build_network, load_model
+from discoformer.models.registry import build_network, list_models, load_model, read_card
 from discoformer.priors import GMMPrior
 from discoformer.training.finetune import finetune
 
@@ -55,6 +56,8 @@ def test_minutes_end_it() -> None:
     ("model", "data", "options", "message"),
     [
         ("default", torch.zeros(5, 2), {}, "at least 20 are needed"),
+        ("default", gmm_sample(10, 2).repeat(6, 1), {"steps": 1}, "most values of column 0, column 1 repeat"),
+        ("default", gmm_sample(200, 2).round(), {"steps": 1}, "leave out copies of rows, counts and rounded"),
         ("default", torch.zeros(2, 30, 2), {}, "more than two dimensions"),
         ("default", gmm_sample(60, 2), {"minutes": 0.0}, "give positive numbers"),
         ("default", gmm_sample(60, 2), {"steps": 0}, "give positive numbers"),
@@ -86,3 +89,20 @@ def test_networks_without_a_normalized_density_are_not_tuned_on_samples() -> Non
     """A larger integral would pass for a better likelihood."""
     with pytest.raises(DataError, match="not normalized: give a prior"):
         finetune("attention-d2", gmm_sample(60, 2), steps=1)
+
+
+@pytest.mark.parametrize("wrap", [lambda network: network, Views])
+def test_what_was_tuned_is_saved_and_loaded(wrap: type, tmp_path: Path) -> None:
+    tuned = finetune(wrap(_unified()), StripePrior(), steps=2, sizes=(32, 64), lr=5e-3)
+    tuned.save(tmp_path / "mine.safetensors")
+    loaded = load_model(tmp_path / "mine.safetensors")
+    expected = getattr(tuned.model, "network", tuned.model)
+    for a, b in zip(loaded.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-7)
+    card = read_card(tmp_path / "mine.safetensors")
+    assert card.record["finetuned"]["steps"] == 2 and card.dims == (2, 2) and card.sizes == (32, 64)
+
+
+def test_the_card_covers_what_the_original_was_trained_on() -> None:
+    tuned, former = finetune("default", gmm_sample(60, 2), steps=1), list_models()["default"]
+    assert tuned.card.dims == former.dims and tuned.card.sizes == (48, former.sizes[1])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from own_prior import StripePrior
 
 from discoformer.cli import main
 from discoformer.core.checks import DataError
@@ -193,7 +194,7 @@ def test_resuming_needs_no_start(tmp_path: Path) -> None:
     resumed = Trainer(recipe, tmp_path / "second", resume=True)
     assert resumed.step == 1
     assert torch.equal(parameters(resumed), parameters(second))
-    with pytest.raises(DataError, match="no model"):
+    with pytest.raises(DataError, match="start: no weights at"):
         Trainer(recipe, tmp_path / "third")
 
 
@@ -366,3 +367,16 @@ def test_the_unified_core_is_reported_with_and_without_axes(tmp_path: Path) -> N
         f"{kind} d2 n32{axes}" for kind in ("diagonal", "rotated") for axes in ("", " axes off")
     ]
     assert trainer.balance.usual and all(value > 0 for value in trainer.balance.usual.values())
+
+
+def test_a_prior_of_ones_own_validates_itself_unless_the_recipe_says_otherwise(tmp_path: Path) -> None:
+    values = {"name": "own_prior:StripePrior", "turn": 0.5}
+    plain = {"name": "mine", "core": ATTENTION, "frame": "whiten", "sizes": (16, 16), "tokens": 16}
+    named = Trainer(Recipe(**plain, prior=values), tmp_path)
+    assert [prior.describe() for prior in named.validation] == [values]
+    given = Trainer(Recipe(**plain, prior={"name": "gmm"}), tmp_path, prior=StripePrior())
+    assert given.validation == [StripePrior()] and given.recipe.validations == [StripePrior().describe()]
+    told = Trainer(Recipe(**plain, prior=values, validation={"name": "gmm"}), tmp_path, prior=StripePrior())
+    assert isinstance(told.validation[0], GMMPrior)
+    usual = Trainer(Recipe(**plain, prior={"name": "broad"}), tmp_path, prior=GMMPrior())
+    assert isinstance(usual.validation[0], GMMPrior)

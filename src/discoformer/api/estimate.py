@@ -13,6 +13,7 @@ from torch import Tensor
 from discoformer.api.fitting import fit_sample
 from discoformer.api.ragged import estimate_ragged, is_ragged
 from discoformer.core.fields import Estimate, Method, as_point_density
+from discoformer.data.containers import in_order_of
 
 __all__ = ["estimate"]
 
@@ -40,7 +41,7 @@ def estimate(X: Any, Y: Any = None, *, model: str | Path | Method = "default", w
         The sample; leading dimensions are a batch of samples.  Or a list of samples (n_i, d) of different
         sizes: then Y and weights are lists, too, and a list of answers comes back.
     Y : array or tensor (..., m, d), optional
-        Where to answer; the sample itself by default.
+        Where to answer; the sample itself by default.  Columns of frames go by their names.
     model : a name of `discoformer.methods`, a path to weights, or a method
     weights : (..., n), optional
         Sample weights.
@@ -64,4 +65,4 @@ def estimate(X: Any, Y: Any = None, *, model: str | Path | Method = "default", w
     if is_ragged(X):
         return estimate_ragged(X, Y, model, weights)
     field = as_point_density(fit_sample(X, model, weights=weights).field)
-    return field.estimate(X if Y is None else Y)
+    return field.estimate(X if Y is None else in_order_of(X, Y))

@@ -160,17 +160,19 @@ class DiScoFormer(Questions, Pickled, DensityMixin, BaseEstimator):  # type: ign
     def _fit_rows(self, context: Tensor, holder: type, sample_weight: Any = None) -> Self:
         """Fit to rows (n, D) of the columns that were read."""
         schema, weights = None if self._frame is None else self._frame.schema, _read_weights(sample_weight)
-        try:
-            fitted = fit_sample(
-                context,
-                self.model,
-                weights=weights,
-                bounds=self.bounds,
-                names=self._names if schema is None else [column.name for column in schema.used],
-                kinds=None if schema is None else schema.kinds,
-                own_bounds=None if schema is None else schema.bounds,
-                axes=self.axes,
-            )
+        tracked = any(getattr(given, "requires_grad", False) for given in (context, weights))
+        try:  # the weights of a trainable network are no data: their gradients would be in every answer
+            with torch.set_grad_enabled(torch.is_grad_enabled() and tracked):
+                fitted = fit_sample(
+                    context,
+                    self.model,
+                    weights=weights,
+                    bounds=self.bounds,
+                    names=self._names if schema is None else [column.name for column in schema.used],
+                    kinds=None if schema is None else schema.kinds,
+                    own_bounds=None if schema is None else schema.bounds,
+                    axes=self.axes,
+                )
         except DataError:
             if not issubclass(holder, Tensor):  # the same, by column
                 gaps = takes_kinds(choose(self.model, self.axes))

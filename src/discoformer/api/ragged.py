@@ -19,6 +19,7 @@ from discoformer.api.fitting import fit_sample
 from discoformer.columns.fit_recipe import FitRecipe
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Estimate, as_point_density
+from discoformer.data.containers import in_order_of
 from discoformer.methods import Resolved, check_range, resolve, takes_kinds
 
 __all__ = ["estimate_ragged", "is_ragged"]
@@ -39,10 +40,11 @@ def estimate_ragged(samples: Sequence[Any], queries: Any, model: Any, weights: A
     """Log density and score of every sample at its own queries; see `discoformer.api.estimate`."""
     resolved = resolve(model)
     gaps = takes_kinds(resolved)
-    contexts = [check_points(x, f"sample {k}", min_rows=2, gaps=gaps) for k, x in enumerate(samples)]
+    tables = [in_order_of(samples[0], x) for x in samples]
+    contexts = [check_points(x, f"sample {k}", min_rows=2, gaps=gaps) for k, x in enumerate(tables)]
     places, shares = contexts, [None] * len(contexts)
     if queries is not None:
-        given = _one_each(queries, len(contexts), "points")
+        given = [in_order_of(samples[0], y) for y in _one_each(queries, len(contexts), "points")]
         places = [check_points(y, f"the points of sample {k}", gaps=gaps) for k, y in enumerate(given)]
     if weights is not None:
         shares = _one_each(weights, len(contexts), "weights")

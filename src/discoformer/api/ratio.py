@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
-from discoformer.core.checks import DataError
+from discoformer.columns.fit_recipe import FitRecipe
+from discoformer.core.checks import DataError, to_tensor
 from discoformer.core.fields import PointDensity, as_point_density
+from discoformer.data.containers import in_order_of
+from discoformer.functionals.columns import for_kinds_of
 from discoformer.functionals.splits import check_pair
+from discoformer.methods import resolve
 
 __all__ = ["DensityRatio", "ratio"]
 
@@ -60,9 +64,11 @@ def ratio(
 ) -> DensityRatio:
     """The density of the sample X over that of Y.
 
+    Counts and repeated values are found in both samples together, as for `kl_divergence`.
+
     Parameters
     ----------
-    X, Y : (n, d) and (m, d)
+    X, Y : (n, d) and (m, d); columns of frames go by their names
     relative : between 0 and 1: the share of X's density in the denominator, which bounds the ratio
     weights : (n,) and (m,), either of them may be None
     model : as for `discoformer.DiScoFormer`
@@ -77,9 +83,13 @@ def ratio(
     if not 0 <= relative < 1:
         raise DataError(f"relative={relative}: give a share from 0 to below 1")
     own = check_pair(weights)
+    samples = to_tensor(X, "X"), to_tensor(in_order_of(X, Y), "Y")
+    told = _of_both(*samples, model)
     f, g = (
-        as_point_density(fit_sample(sample, model, weights=share).field)
-        for sample, share in zip((X, Y), own, strict=True)
+        as_point_density(
+            fit_sample(sample, model, weights=share, kinds=told.kinds, own_bounds=told.bounds).field
+        )
+        for sample, share in zip(samples, own, strict=True)
     )
     if f.dim != g.dim:
         raise DataError(f"the samples have {f.dim} and {g.dim} column(s): give the same columns of both")
@@ -89,3 +99,12 @@ def ratio(
             "that carry one in both samples"
         )
     return DensityRatio(f, g, relative)
+
+
+def _of_both(x: Tensor, y: Tensor, model: Any) -> FitRecipe:
+    """The method with the kinds of the columns of both samples; without any where all are continuous."""
+    method = resolve(model).method
+    if x.ndim != 2 or y.ndim != 2 or x.shape[-1] != y.shape[-1]:
+        return FitRecipe(method)
+    told = for_kinds_of(method, torch.cat([x, y.to(x)]))
+    return told if isinstance(told, FitRecipe) and told is not method else FitRecipe(method)

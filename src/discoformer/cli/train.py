@@ -13,11 +13,12 @@ __all__ = ["make_parser", "run"]
 
 EXAMPLES = """\
 examples:
-  discoformer train default --minutes 30     a recipe of the package: a first half hour, then a checkpoint
-  discoformer train default --resume         go on to the last step of the recipe
-  discoformer train mine.yaml                a recipe of your own: `discoformer recipes NAME` prints one
-  torchrun --nproc-per-node 2 -m discoformer train default
-  discoformer train default --set name=try --set sizes=[64,64] --set tokens=256   a small try
+  discoformer train one --minutes 30         a recipe of the package: a first half hour, then a checkpoint
+  discoformer train one --resume             go on to the last step of the recipe
+  discoformer train one --set name=try --set sizes=[64,64] --set tokens=256 --minutes 1   a small try
+  discoformer train default --set start=default   from the shipped weights instead of the end of `one`
+  discoformer recipes one > mine.yaml        a recipe to edit; then `discoformer train mine.yaml`
+  torchrun --nproc-per-node 2 -m discoformer train one
 
 A run writes runs/NAME/: checkpoint.safetensors (to resume), log.jsonl (a line per report) and
 weights.safetensors (the averaged weights; use them with `discoformer estimate --model PATH`).

@@ -143,6 +143,9 @@ class Density(PointDensity):
         points = as_points(queries, self.dim)
         joint = self.log_density(points)
         given = self.marginal(columns).log_density(points[..., list(columns)])
+        if holds(given.isneginf()):
+            row = int(given.isneginf().nonzero()[0, -1])
+            raise DataError(f"what is given at row {row} has no density: give values inside the bounds")
         return _in_kind(joint - given, queries)
 
     @abstractmethod

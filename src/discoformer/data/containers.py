@@ -15,6 +15,7 @@ from torch import Tensor
 from discoformer.core.checks import DataError, column_names, show_cell
 
 __all__ = [
+    "in_order_of",
     "kind_of",
     "labels_of",
     "make_frame",
@@ -75,6 +76,25 @@ def make_frame(
     if kind == "polars":
         return holder(values, schema=list(names))
     return values
+
+
+def in_order_of(first: Any, data: Any) -> Any:
+    """The data with its columns in the order of ``first``, where both are frames; `DataError` for others.
+
+    >>> import pandas as pd
+    >>> sample = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    >>> in_order_of(sample, sample[["b", "a"]]).columns.tolist()
+    ['a', 'b']
+    """
+    wanted, labels = labels_of(first), labels_of(data)
+    if wanted is None or labels is None or wanted == labels:
+        return data
+    if len(set(wanted)) < len(wanted) or len(wanted) != len(labels) or set(wanted) != set(labels):
+        raise DataError(
+            f"one frame has {column_names(range(len(wanted)), wanted)}, the other "
+            f"{column_names(range(len(labels)), labels)}: give the same columns of both"
+        )
+    return data[wanted] if kind_of(data) == "pandas" else data.select(wanted)
 
 
 def refuse_columns(data: Any) -> None:

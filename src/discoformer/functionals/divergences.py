@@ -25,6 +25,7 @@ from torch.nn.functional import logsigmoid
 
 from discoformer.core.checks import DataError, check_points
 from discoformer.core.fields import Field, Method, PointDensity
+from discoformer.data.containers import in_order_of
 from discoformer.functionals.columns import for_kinds_of
 from discoformer.functionals.splits import (
     Functional,
@@ -248,7 +249,7 @@ def _pair(
     first: Any, second: Any, weights: Weights, source: Source, other: Other
 ) -> tuple[Rows, Rows, Known, Known]:
     of_first, of_second = check_pair(weights)
-    x = Rows.check(first, of_first, "first sample")
+    x, second = Rows.check(first, of_first, "first sample"), in_order_of(first, second)
     y = Rows.check(check_points(second, "second sample", min_rows=2).to(x.points), of_second, "second sample")
     if x.points.shape[-1] != y.points.shape[-1]:
         raise DataError(

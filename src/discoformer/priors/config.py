@@ -15,12 +15,21 @@ from discoformer.priors.mixed_prior import MixedPrior
 from discoformer.priors.prior import AffinePrior, GaussianPrior, GMMPrior, Prior
 from discoformer.priors.tables.table_prior import TablePrior
 
-__all__ = ["PRIORS", "prior_from_config"]
+__all__ = ["PRIORS", "is_own", "prior_from_config"]
 
 PRIORS: dict[str, type[Prior]] = {
     prior.name: prior for prior in (GMMPrior, GaussianPrior, BroadPrior, TablePrior, AffinePrior, MixedPrior)
 }
 """Priors by the names that recipes use."""
+
+
+def is_own(config: Mapping[str, Any]) -> bool:
+    """Whether a prior is named by the import path of a class of one's own.
+
+    >>> is_own({"name": "my_package.waves:WavePrior"}), is_own({"name": "gmm"})
+    (True, False)
+    """
+    return ":" in str(config.get("name"))
 
 
 def prior_from_config(config: Mapping[str, Any]) -> Prior:
@@ -34,7 +43,7 @@ def prior_from_config(config: Mapping[str, Any]) -> Prior:
 covariance='diagonal', weights='equal')
     """
     name = config.get("name")
-    if isinstance(name, str) and ":" in name:
+    if isinstance(name, str) and is_own(config):
         kind = _imported(name)
     elif name in PRIORS:
         kind = PRIORS[name]

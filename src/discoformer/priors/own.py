@@ -118,6 +118,8 @@ class Drawn(Distribution):
             places = points if own or tracked else points.detach().requires_grad_()
             log_density = self.target.log_density(places)
             self._check("log_density", log_density, points.shape[:-1])
+            if bool(log_density.isnan().any()):
+                raise DataError(f"{self._name}.log_density returns NaN: repair it")
             if isinstance(self.target, _KnowsScore):
                 score = self.target.score(places)
                 self._check("score", score, points.shape)

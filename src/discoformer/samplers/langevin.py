@@ -20,7 +20,15 @@ from torch import Tensor
 
 from discoformer.core.checks import DataError
 from discoformer.core.fields import Estimate, Field, PointDensity
-from discoformer.samplers.oracle import Score, Source, check_start, score_function, source_of
+from discoformer.samplers.oracle import (
+    Score,
+    Source,
+    check_start,
+    refuse_bounds,
+    score_function,
+    source_of,
+    whole,
+)
 
 __all__ = ["annealed", "langevin"]
 
@@ -70,6 +78,7 @@ def langevin(
         raise DataError("a score alone cannot refuse moves: give a density, or adjusted=False")
     root = _root_covariance(points)
     if not exact or not isinstance(source, PointDensity):
+        refuse_bounds(source, "langevin without adjusted=True")
         return _unadjusted(score_function(source), points, root, step_size, steps, generator)
     size = points.shape[-1] ** (-1 / 3) if step_size is None else step_size
     return _adjusted(source, points, root, size, steps, step_size is None, generator)
@@ -175,7 +184,13 @@ def _adjusted(
     generator: torch.Generator | None,
 ) -> Tensor:
     """Moves that are accepted or rejected; while it is tuned, the step size follows the acceptance rate."""
-    log_density, score = density.estimate(points)  # refused where the start has no answer
+    log_density, score = density.estimate(points)
+    empty = log_density.isneginf()
+    if bool(empty.any()):  # no move leads out of there
+        raise DataError(
+            f"start: no density at row {int(empty.nonzero()[0, -1])} ({int(empty.sum())} such in all): "
+            "start inside the bounds"
+        )
     inverse = torch.linalg.inv(root)
     for step in range(steps):
         moved, noise = _proposal(points, score, root, size, generator)
@@ -214,5 +229,5 @@ def _root_covariance(points: Tensor) -> Tensor:
 
 
 def _check(steps: int, step_size: float | None) -> None:
-    if not isinstance(steps, int) or steps < 1 or (step_size is not None and not step_size > 0):
+    if not whole(steps) or steps < 1 or (step_size is not None and not step_size > 0):
         raise DataError(f"steps={steps}, step_size={step_size}: give positive numbers, steps are whole")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from discoformer.columns.bounds import HalfLine, Interval
 from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError, check_context, column_names
-from discoformer.core.fields import Field, HasField, PointDensity
+from discoformer.core.composed import PushedField
+from discoformer.core.fields import Field, HasField, Method, PointDensity
 from discoformer.core.frames import constant_columns
+from discoformer.core.transforms import ColumnMaps
 
-__all__ = ["Score", "Source", "check_start", "score_function", "source_of"]
+__all__ = ["Score", "Source", "check_start", "refuse_bounds", "score_function", "source_of", "whole"]
 
 Score = Callable[[Tensor], Tensor]
 Source = Field | HasField | Score
@@ -28,12 +33,40 @@ def source_of(score: Source, dim: int) -> Field | Score:
         if len(found.support) < dim or any(kind.levels or kind.atoms or kind.step for kind in kinds):
             raise DataError("points cannot move along every column of this density: fit the continuous ones")
         return found
-    if not callable(found):
+    if not callable(found) or isinstance(found, Method):
         raise DataError(
             f"a {type(found).__name__} has no score: give a field, a fitted estimator, or a function from "
             "points (n, d) to scores (n, d)"
         )
     return found
+
+
+def refuse_bounds(source: Field | Score, what: str) -> None:
+    """Raise `DataError` for a density with bounds, where ``what`` knows nothing but its score.
+
+    Outside the score is zero, so no point would come back, and Stein's identity fails at the edge.
+
+    >>> from discoformer import DiScoFormer
+    >>> waits = torch.arange(1.0, 9).unsqueeze(-1)
+    >>> refuse_bounds(DiScoFormer(model="kde-scott", bounds=(0, None)).fit(waits).field_, "svgd")
+    Traceback (most recent call last):
+        ...
+    discoformer.DataError: svgd needs a density without bounds, column 0 has some: fit its logarithm, or \
+between two bounds its logit
+    """
+    transforms = source.transforms if isinstance(source, PushedField) else ()
+    maps = [step.maps for step in transforms if isinstance(step, ColumnMaps)]
+    bounded = sorted({j for own in maps for j in own if isinstance(own[j], HalfLine | Interval)})
+    if bounded:
+        raise DataError(
+            f"{what} needs a density without bounds, {column_names(bounded)} has some: fit its logarithm, or "
+            "between two bounds its logit"
+        )
+
+
+def whole(number: object) -> bool:
+    """Whether this is a whole number, of Python or of numpy."""
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def score_function(source: Field | Score) -> Score:
@@ -48,7 +81,8 @@ def score_function(source: Field | Score) -> Score:
     ask = source.score if isinstance(source, Field) else source
 
     def checked(points: Tensor) -> Tensor:
-        score: Any = ask(points)
+        with torch.enable_grad():  # the samplers run without, but a score may be found by autograd
+            score: Any = ask(points.detach())
         shape = tuple(score.shape) if isinstance(score, Tensor) else type(score).__name__
         if shape != tuple(points.shape):
             raise DataError(
@@ -61,7 +95,7 @@ def score_function(source: Field | Score) -> Score:
                 f"the score is NaN or infinite at row {row} ({int(lost.sum())} such in all): start nearer to "
                 "the law, take smaller steps, or repair the function"
             )
-        answer: Tensor = score.to(points)
+        answer: Tensor = score.detach().to(points)
         return answer
 
     return checked

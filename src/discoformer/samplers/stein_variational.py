@@ -18,11 +18,19 @@ import torch
 from torch import Tensor
 
 from discoformer.core.checks import DataError, check_context, check_weights
-from discoformer.samplers.oracle import Source, check_start, score_function, source_of
+from discoformer.samplers.oracle import (
+    Source,
+    check_start,
+    refuse_bounds,
+    score_function,
+    source_of,
+    whole,
+)
 
 __all__ = ["kernel_stein_discrepancy", "svgd"]
 
 _PAIRS = 2**22  # pairs of points at a time
+_MEDIAN_ROWS = 2048  # enough to tell the median distance
 
 
 @torch.no_grad()
@@ -50,11 +58,13 @@ def svgd(
     True
     """
     points = check_start(start)
-    if not isinstance(steps, int) or steps < 1 or not step_size > 0 or not 0 <= decay < 1:
+    if not whole(steps) or steps < 1 or not step_size > 0 or not 0 <= decay < 1:
         raise DataError(
             f"steps={steps}, step_size={step_size}, decay={decay}: give positive numbers, steps are whole"
         )
-    ask, count = score_function(source_of(score, points.shape[-1])), points.shape[-2]
+    source = source_of(score, points.shape[-1])
+    refuse_bounds(source, "svgd")
+    ask, count = score_function(source), points.shape[-2]
     unit = points.std(-2, keepdim=True)
     squares = torch.zeros_like(points)
     for step in range(steps):
@@ -96,14 +106,17 @@ def kernel_stein_discrepancy(
     x = check_context(points, name="points").detach().double()
     if x.ndim != 2:
         raise DataError(f"points have shape {tuple(x.shape)}, expected (rows, columns)")
+    source = source_of(score, x.shape[-1])
+    refuse_bounds(source, "kernel_stein_discrepancy")
     mass = check_weights(weights, x)
     share = torch.full_like(x[:, 0], 1 / len(x)) if mass is None else mass
-    width = float(torch.pdist(x[:2048]).median()) if bandwidth is None else bandwidth
+    some = x[:: math.ceil(len(x) / _MEDIAN_ROWS)]  # evenly: chains drift, files are sorted
+    width = float(torch.pdist(some).median()) if bandwidth is None else bandwidth
     if not width > 0:
         raise DataError(
             f"bandwidth {width}: give a positive number; most points are the same if you gave none"
         )
-    s = score_function(source_of(score, x.shape[-1]))(x)
+    s = score_function(source)(x)
     x, s = x / width, s * width  # in these units the kernel has width one
     total = x.new_zeros(())
     rows = max(1, _PAIRS // len(x))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
+from discoformer.priors.config import is_own
 from discoformer.training.recipes import find_recipe
 
 require("pydantic", "train", "training")
@@ -75,7 +76,8 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     core : keyword values of a core, with ``kind`` "unified" or "attention"
     frame : name of the frame the core works in
     prior : keyword values of a prior, with its ``name``
-    validation : keyword values of the prior that reports use, or a list of them for several
+    validation : keyword values of the prior that reports use, or a list of them for several; by default a
+        prior of one's own itself, and Gaussian mixtures for those of the package
     dims : dimensions, drawn uniformly; repeat one to draw it more often
     sizes : smallest and largest context size n; the same number twice fixes n.  In dimension d, n is at
         least 2d + 2
@@ -155,6 +157,9 @@ class Recipe(BaseModel, frozen=True, strict=True, extra="forbid", allow_inf_nan=
     report_sizes: Several[Size] = [256, 1024]
 
     def __init__(self, **values: Any) -> None:
+        prior = values.get("prior")
+        if isinstance(prior, dict) and is_own(prior):  # errors on other laws would say nothing about it
+            values.setdefault("validation", prior)
         try:
             super().__init__(**values)
         except ValidationError as error:

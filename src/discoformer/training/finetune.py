@@ -16,14 +16,15 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, check_context
+from discoformer.core.checks import DataError, check_context, column_names
 from discoformer.core.fields import Method, as_point_density
 from discoformer.evaluation.known_truth import prior_datasets
+from discoformer.methods import resolve
 from discoformer.models.attention.core import AttentionCore
 from discoformer.models.attention.network import AttentionNetwork
 from discoformer.models.mixture.views import Views
 from discoformer.models.network import Network
-from discoformer.models.registry import load_model
+from discoformer.models.registry import Card, save_model
 from discoformer.priors import Prior
 from discoformer.training.config import Recipe
 from discoformer.training.objective import Objective
@@ -40,19 +41,25 @@ Pair = tuple[Tensor, Tensor]  # what is fitted, and where it is asked
 
 
 class FineTuned(NamedTuple):
-    """A model, and what its judge said.
+    """A model, and what its judge said; `save` writes a file that `load_model` reads.
 
     Attributes
     ----------
     model : the copy, or a copy of the original weights if training did not help
     before, after : mean log density per row of held-out rows, before training and after it
     steps : how many were taken
+    card : the description that `save` writes, with the dimensions and sizes of all training
     """
 
     model: Method
     before: float
     after: float
     steps: int
+    card: Card
+
+    def save(self, path: str | Path) -> None:
+        """Write the network, in float32, whole or not at all: `load_model` reads it by this path."""
+        save_model(_take_apart(self.model)[0], self.card, path)
 
 
 def finetune(
@@ -86,7 +93,8 @@ def finetune(
     """
     if not minutes > 0 or (steps is not None and steps < 1) or not lr > 0:
         raise DataError(f"minutes={minutes}, steps={steps}, lr={lr}: give positive numbers")
-    method = load_model(model) if isinstance(model, str | Path) else model
+    resolved = resolve(model)
+    method = resolved.method
     network, rebuild = _take_apart(method)
     trained = copy.deepcopy(network).to(torch.float32).requires_grad_(True)
     if isinstance(data, type) and issubclass(data, Prior):
@@ -96,17 +104,37 @@ def finetune(
     if isinstance(data, Prior):
         loss = _prior_loss(trained, data, dims, sizes, seed)
         pairs = [pair for dim in sorted(set(dims)) for pair in _drawn(data, dim, sizes[1])]
+        shapes = [(size, dim) for size in sizes for dim in dims]
     else:
         if isinstance(network, AttentionNetwork):  # a larger integral would pass for a better likelihood
             raise DataError("densities of this network are not normalized: give a prior, or tune 'default'")
         seen, pairs = _hold_out(data, seed)
+        shapes = [(len(sample), sample.shape[-1]) for sample in seen]
         loss = _sample_loss(trained, seen, seed)
     before = _judge(method, pairs)
     taken = _train(trained, loss, minutes * 60, steps, lr)
     trained.to(network.dtype).eval().requires_grad_(False)
     after = _judge(rebuild(trained), pairs)
     best = trained if after > before else copy.deepcopy(network)
-    return FineTuned(rebuild(best), before, after, taken)
+    record = {"finetuned": {"before": before, "after": after, "steps": taken}}
+    return FineTuned(rebuild(best), before, after, taken, _card(network, shapes, resolved.card, record))
+
+
+def _card(
+    network: Network, shapes: Sequence[tuple[int, int]], former: Card | None, record: dict[str, Any]
+) -> Card:
+    """The card of a copy: the (n, d) it was tuned on, besides those of the original where they are known."""
+    sizes, dims = map(list, zip(*shapes, strict=True))
+    if former is not None:
+        sizes, dims = [*sizes, *former.sizes], [*dims, *former.dims]
+    kind = "attention" if isinstance(network.core, AttentionCore) else "unified"
+    return Card(
+        {"kind": kind},
+        network.frame_name,
+        dims=(min(dims), max(dims)),
+        sizes=(min(sizes), max(sizes)),
+        record=record,
+    )
 
 
 def _take_apart(method: Method) -> tuple[Network, Callable[[Network], Method]]:
@@ -172,9 +200,21 @@ def _hold_out(data: Any, seed: int) -> tuple[list[Tensor], list[Pair]]:
     samples = [check_context(each, min_rows=_LEAST_ROWS).double() for each in (data if several else [data])]
     if any(sample.ndim != 2 for sample in samples):
         raise DataError("samples have more than two dimensions: give a list of samples (n, d)")
+    for sample in samples:
+        _refuse_repeats(sample)
     generator = torch.Generator().manual_seed(seed)
     pairs = [_split(sample, generator) for sample in samples]
     return [seen for seen, _ in pairs], pairs
+
+
+def _refuse_repeats(sample: Tensor) -> None:
+    """Spikes on values that repeat have no limit: every step would pass for an improvement."""
+    repeats = [j for j, values in enumerate(sample.unbind(-1)) if 2 * len(values.unique()) < len(values)]
+    if repeats:
+        raise DataError(
+            f"most values of {column_names(repeats)} repeat, and their likelihood has no limit: leave out "
+            "copies of rows, counts and rounded columns"
+        )
 
 
 def _split(sample: Tensor, generator: torch.Generator) -> Pair:

@@ -1,7 +1,7 @@
 """The training loop: draw, step, average, report, checkpoint; resumable at any step.
 
-    discoformer train default --minutes 60
-    torchrun --nproc-per-node 2 -m discoformer train default
+    discoformer train one --minutes 60
+    torchrun --nproc-per-node 2 -m discoformer train one
 
 A run lives in its own folder: `checkpoint.safetensors` (everything needed to continue), `log.jsonl` (one
 line per report) and `weights.safetensors` (the averaged weights with their card).  The random numbers
@@ -38,6 +38,7 @@ from discoformer.models.mixture.unified_network import UnifiedNetwork
 from discoformer.models.network import Network
 from discoformer.models.registry import Card, build_network, save_model
 from discoformer.priors import GMMPrior, Prior, prior_from_config
+from discoformer.priors.config import is_own
 from discoformer.training.balance import Balance
 from discoformer.training.checkpoint import check_progress, load_checkpoint, save_checkpoint
 from discoformer.training.config import Recipe
@@ -50,7 +51,7 @@ from discoformer.training.tasks import Task, follow_tasks
 __all__ = ["Trainer", "schedule"]
 
 # What a resumed run may change.
-_FREE = {"name", "start", "steps", "cycles", "decay", "report_dims", "report_sizes"}
+_FREE = {"name", "start", "steps", "cycles", "decay", "validation", "report_dims", "report_sizes"}
 
 
 def schedule(recipe: Recipe, step: int) -> float:
@@ -76,7 +77,8 @@ class Trainer:
 
     With ``resume`` it continues from the folder's checkpoint; the recipe's ``start`` is not read then.
     Tasks are drawn by this process, or ahead of time by ``workers`` others.
-    A ``prior`` of your own (`discoformer.priors.own`) takes the place of the recipe's.
+    A ``prior`` of your own (`discoformer.priors.own`) takes the place of the recipe's, also in reports if
+    the recipe has no ``validation``.
 
     Examples
     --------
@@ -99,16 +101,25 @@ class Trainer:
         prior: Prior | None = None,
     ) -> None:
         if prior is not None:
-            recipe = recipe.model_copy(update={"prior": prior.describe()})
+            described = prior.describe()
+            follows = is_own(described) and (
+                "validation" not in recipe.model_fields_set or recipe.validation == recipe.prior
+            )
+            recipe = recipe.model_copy(
+                update={"prior": described, **({"validation": described} if follows else {})}
+            )
         self.recipe, self.folder = recipe, folder
         self.prior = prior_from_config(recipe.prior) if prior is None else prior
-        self.validation = [prior_from_config(values) for values in recipe.validations]
+        self.validation = [
+            self.prior if values == recipe.prior else prior_from_config(values)
+            for values in recipe.validations
+        ]
         self.device = _own_device() if device is None else _named_device(device)
         self.rank, self.world = _join_processes(self.device)
         torch.manual_seed(recipe.seed)
         self.network = build_network(recipe.core, recipe.frame)
         if recipe.start is not None and not resume:
-            start_from(self.network, recipe.start)
+            start_from(self.network, recipe.start, recipe.name)
         self.network.to(self.device)
         self.balance = Balance()
         objective = Objective(self.network, recipe, self.balance)

@@ -1,13 +1,14 @@
 """Merging keeps what the sample says, commutes with maps of the data, and rests on what it says it does."""
 
 import torch
-from helpers import F64, gmm_sample, mixture_network
+from helpers import F64, gmm_sample, mixture_network, normal
 
 from discoformer.core.frames import Axes
 from discoformer.models.mixture.leave_one_out import ScaleEvidence
 from discoformer.models.mixture.merge import Rule, merge, settle
 from discoformer.models.mixture.sample import InMemory
 from discoformer.models.mixture.student import StudentMixture
+from discoformer.models.registry import load_network
 
 
 def test_one_cluster_is_one_slot_with_its_moments() -> None:
@@ -92,3 +93,12 @@ def test_slots_along_a_diagonal_stay_apart_where_covariances_follow_the_axes() -
     axes = Axes(eye.unsqueeze(0), eye.unsqueeze(0), torch.zeros(1, dtype=F64))
     merged = merge(InMemory(x), start, axes, Rule())
     assert float(merged.log_density(x).sum()) > float(start.log_density(x).sum())
+
+
+def test_rows_that_repeat_are_fitted_in_single_precision_with_gradients_too() -> None:
+    """Sums in single precision left no slot with a scale: an IndexError."""
+    network = load_network("default", torch.float32).requires_grad_(True)
+    rows = normal(10, 2).repeat(6, 1)
+    log_density = network.fit(rows).log_density(rows)
+    assert bool(log_density.isfinite().all())
+    log_density.mean().backward()

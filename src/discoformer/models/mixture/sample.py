@@ -76,7 +76,8 @@ class InMemory:
     """Points (B, n, d) with weights (B, n) that sum to one, or None.
 
     ``total`` (B, 1) overrides the number of points they stand for.  ``once`` says that there will be one pass
-    only, as over a chunk of a stream: no lifted points are kept.
+    only, as over a chunk of a stream: no lifted points are kept.  ``precise`` sums are in double precision
+    also where gradients are wanted: in single, scales on repeated rows would have no root.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class InMemory:
         *,
         total: Tensor | None = None,
         once: bool = False,
+        precise: bool = False,
     ) -> None:
-        self.points, self.weights, self.once = points, weights, once
+        self.points, self.weights, self.once, self.precise = points, weights, once, precise
         if total is not None:
             self.total = total
         elif weights is None:
@@ -104,12 +106,13 @@ class InMemory:
     def few(self, rows: int) -> InMemory:
         if not too_many(self.points.shape[1], rows):
             return self
-        return InMemory(gather_rows(self.points, evenly_by_radius(self.points.detach(), self.weights, rows)))
+        which = evenly_by_radius(self.points.detach(), self.weights, rows)
+        return InMemory(gather_rows(self.points, which), precise=self.precise)
 
     def some(self, members: Tensor) -> InMemory:
         """Some samples of the batch, by their numbers (k,)."""
         weights = None if self.weights is None else self.weights[members]
-        return InMemory(self.points[members], weights, total=self.total[members])
+        return InMemory(self.points[members], weights, total=self.total[members], precise=self.precise)
 
     def pool(self) -> Tensor:
         return pool_of(self.points)
@@ -123,7 +126,7 @@ class InMemory:
         graph = torch.is_grad_enabled() or not self.points.requires_grad  # what is kept must have one
         tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (self.points, *slots.keys))
         # Training stands rounding: there, sums in double precision are not worth a twentieth of the time.
-        precise = self.points.dtype if tracked else torch.float64
+        precise = self.points.dtype if tracked and not self.precise else torch.float64
         copies = 1 if precise == self.points.dtype else 3
         keep = graph and not self.once and copies * column * features <= _KEEP
 

@@ -75,7 +75,8 @@ class UnifiedNetwork(Network, StreamingMethod):
     def see(self, points: Tensor, weights: Tensor | None, axes: Axes | None) -> Seen:
         """The mixture of normalized points (..., n, d) as the core gives it."""
         flat = points.reshape(-1, *points.shape[-2:])
-        sample = InMemory(flat, None if weights is None else weights.reshape(flat.shape[:-1]))
+        share = None if weights is None else weights.reshape(flat.shape[:-1])
+        sample = InMemory(flat, share, precise=True)
         return self._see(sample, axes, points.shape[:-2])
 
     def _see(self, sample: Sample, axes: Axes | None, batch: torch.Size) -> Seen:
