@@ -137,8 +137,6 @@ def find_unusual(field: PointDensity, values: NDArray[np.float64], folds: Folds 
     levels = density_levels(field)
     level = read_levels(log_density, levels)
     part, columns = on_support(field)
-    if len(field.support) < len(columns):  # some columns are left out deeper inside the field
-        part, columns = field.marginal(field.support), field.support
     points, kinds = values[:, columns], [kinds_of(field)[c] for c in columns]
     whole = np.asarray(~np.isnan(points).any(1))
     fits = folds or Folds([part], np.zeros(len(values), dtype=np.int64), np.arange(len(values)))
