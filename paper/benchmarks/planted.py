@@ -24,7 +24,8 @@ from adbench import DATA, find_tables
 from numpy.typing import NDArray
 
 from discoformer import DiScoFormer
-from discoformer.detection.reasons import surprises, usual_surprises
+from discoformer.columns.split import kinds_of
+from discoformer.detection.reasons import over_usual, surprises, usual_rows
 from discoformer_paper.harness.benchmark import Session, benchmark
 from discoformer_paper.harness.terminal import track
 
@@ -84,8 +85,9 @@ def named_first(est: DiScoFormer, rows: Array, rng: np.random.Generator) -> dict
         sample = torch.from_numpy(est._sample)
         support = est.field_.support
         inner = est.field_.marginal(support) if len(support) < est.field_.dim else est.field_
-        excess = surprises(inner, torch.from_numpy(spoiled[:, support]))
-        excess = excess - usual_surprises(inner, sample[:, support])
+        asked, usual = torch.from_numpy(spoiled[:, support]), usual_rows(sample[:, support])
+        found = surprises(inner, asked)
+        excess = over_usual(found, asked, surprises(inner, usual), usual, kinds_of(inner))
     first = np.array(support)[excess.argmax(-1).numpy()]
     return {
         kind: (first == columns)[(kinds == k) & np.isin(columns, support)].tolist()

@@ -95,3 +95,35 @@ def test_labels_of_odd_rows_keep_their_codes() -> None:
     detector = DensityDetector(contamination=0.05).fit(frame)
     np.testing.assert_allclose(detector.score_samples(frame), detector.sample_scores_)
     assert detector.schema_["label"].categories == ("a", "b", "c")
+
+
+def ties(rate: float) -> pd.DataFrame:
+    return pd.DataFrame({"n": np.random.default_rng(3).poisson(rate, 300)})
+
+
+@pytest.mark.filterwarnings("ignore::discoformer.RangeWarning")
+@pytest.mark.parametrize(
+    "sample",
+    [
+        *(ties(rate) for rate in (0.1, 0.3, 0.8)),
+        ties(0.3).to_numpy(dtype=float),
+        pd.DataFrame(np.random.default_rng(1).random((40, 3)) < [0.5, 0.3, 0.2], columns=["a", "b", "c"]),
+        pd.DataFrame({"a": [1.0, 2.0, 2.0], "b": [3.0, 3.5, 7.0]}),
+        np.tile([[0.0], [1.0]], (20, 1)),
+    ],
+    ids=["0.1", "0.3", "0.8", "numbers", "booleans", "three rows", "halves"],
+)
+def test_scores_that_tie_are_finite_and_stay_together(sample: pd.DataFrame) -> None:
+    detector = DensityDetector(model="kde-scott" if len(sample) == 3 else "default").fit(sample)
+    scores = detector.sample_scores_
+    assert np.isfinite(scores).all() and np.abs(scores).max() < 1e4
+    assert detector.offset_ in scores or len(sample) == 3
+    odd = detector.predict(sample) == -1
+    assert odd.mean() <= max(0.1, 1 / len(sample)) and (~detector.kept_).mean() <= max(0.1, 1 / len(sample))
+    np.testing.assert_array_equal(detector.fit(sample).sample_scores_, scores)
+
+
+def test_a_count_far_off_is_odd() -> None:
+    detector = DensityDetector().fit(ties(0.3))
+    assert detector.predict(pd.DataFrame({"n": [9, 0]})).tolist() == [-1, 1]
+    assert (detector.level(pd.DataFrame({"n": [9]})) < 0.01).all()

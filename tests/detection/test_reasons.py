@@ -97,3 +97,15 @@ def test_columns_on_a_lattice_alone_have_quantiles_in_closed_form() -> None:
     found = est.explain(frame[:3])
     assert (found.low <= found.expected).all() and (found.expected <= found.high).all()
     assert np.abs(found.expected[:, 1] - 2 * first[:3]).max() < 2
+
+
+def test_the_reasons_of_a_column_with_atoms_do_not_depend_on_its_unit() -> None:
+    rng = np.random.default_rng(0)
+    income = np.where(rng.random(300) < 0.3, 0.0, rng.lognormal(10, 1, 300))
+    table = pd.DataFrame({"income": income, "x": rng.normal(size=300)})
+    first = DiScoFormer().fit(table).explain(table.head(5))
+    for unit in (1e-3, 1e3):
+        scaled = table.assign(income=unit * income)
+        again = DiScoFormer().fit(scaled).explain(scaled.head(5))
+        np.testing.assert_allclose(again.excess, first.excess, atol=1e-3)
+        np.testing.assert_array_equal(again.order, first.order)

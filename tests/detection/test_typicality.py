@@ -117,3 +117,13 @@ def test_labels_have_no_distance() -> None:
     torch.testing.assert_close(
         Neighbours.of(rows, [0, 1, 2]).left_out(rows), Neighbours.of(ROWS).left_out(ROWS)
     )
+
+
+def test_a_view_in_which_all_rows_look_the_same_has_no_say() -> None:
+    """Labels alone: there is no cloud.  The score is that of the density."""
+    levels = torch.tensor([[-1.0, 0.0], [-2.0, 0.0], [-6.0, 0.0]]).double()
+    center = levels.mean(0)
+    found = module._least(levels, center, torch.tensor([2.0, 0.0]).double())
+    torch.testing.assert_close(found, (levels[:, 0] - center[0]) / 2)
+    nothing = module._least(levels, center, torch.zeros(2).double())  # then the unit is the nat
+    torch.testing.assert_close(nothing, (levels - center).amin(-1))

@@ -1,5 +1,6 @@
 """Standard errors of functionals by refits: right where they are known, in a batch as one by one."""
 
+import functools
 import math
 
 import numpy as np
@@ -70,3 +71,33 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
         bootstrapped(entropy, normal(20, 1), source=KDE(), fits=1)
     with pytest.raises(DataError, match="one sample at a time"):
         bootstrapped(entropy, normal(3, 20, 1), source=KDE())
+    for samples, options, message in (
+        ((), {}, "0 sample"),
+        ((normal(20, 1),), {"fits": 2.5}, "whole number"),
+        ((normal(20, 1),), {"source": DiScoFormer(model="kde-scott").fit(normal(20, 1).numpy())}, "not be"),
+    ):
+        with pytest.raises(DataError, match=message):
+            bootstrapped(entropy, *samples, **{"source": KDE(), **options})
+    with pytest.raises(DataError, match="give 2"):
+        bootstrapped(kl_divergence, normal(20, 1), source=KDE())
+
+
+def test_a_functional_with_options_bound_is_the_same_functional() -> None:
+    x, y = normal(30, 1), normal(30, 1, seed=1)
+    plain = bootstrapped(kl_divergence, x, y, source=KDE(), fits=3, folds=3)
+    bound = bootstrapped(functools.partial(kl_divergence, folds=3), x, y, source=KDE(), fits=3)
+    assert bound == plain
+
+
+def test_with_gaps_the_error_is_that_of_the_rows_and_a_bootstrap_is_refused() -> None:
+    x = normal(200, 2).numpy().copy()
+    x[0, 1] = np.nan
+    fit = DiScoFormer().fit(x)
+    value, error = fit.entropy()
+    terms = -fit.log_density(fit.sample(4000, random_state=0))
+    assert error == pytest.approx(terms.std() / math.sqrt(200), rel=0.15)
+    assert value == pytest.approx(terms.mean(), abs=0.1)
+    with pytest.raises(DataError, match="without gaps"):
+        fit.entropy(bootstrap=True)
+    with pytest.raises(DataError, match="needs the sample"):
+        fit.marginal([0]).entropy(bootstrap=True)

@@ -26,6 +26,7 @@ from discoformer.scale.source import is_remote
 __all__ = ["DensityDetector"]
 
 _PASSES = 3  # fits without the oddest rows, at most; most often the second finds the same rows odd
+_TIED = 1e-9  # scores of equal rows differ by rounding
 
 
 class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
@@ -36,10 +37,10 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
 
     **Contamination.** A handful of errors that lie together look like a small cluster, and a mixture would
     keep a component for it.  So the oddest rows, in the share given by the contamination, are left out of a
-    second fit, and all rows are judged again, until the same rows come out odd.  A tight cluster is singled
-    out by the view of the sample as one cloud; in a clean sample (``contamination=0``), rows without
-    neighbours are odd instead.  Detail finer than a third of the spread of a column does not count
-    (`discoformer.detection.typicality`).
+    second fit, and all rows are judged again, until the same rows come out odd.  Rows that tie at the
+    threshold stay, as in a column of counts.  A tight cluster is singled out by the view of the sample as one
+    cloud; in a clean sample (``contamination=0``), rows without neighbours are odd instead.  Detail finer
+    than a third of the spread of a column does not count (`discoformer.detection.typicality`).
 
     Parameters
     ----------
@@ -114,14 +115,18 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
         assert rows is not None  # it is in memory
         kept = np.ones(len(rows), dtype=bool)
         for _ in range(_PASSES if self.contamination > 0 else 0):
-            better = scores > np.quantile(scores, self.contamination)
+            _, better = _threshold(scores, self.contamination)
             if np.array_equal(better, kept) or better.sum() < 2:
                 break
             before = dict(self.__dict__)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SupportWarning)  # told by the first fit
-                found = self._judge(context[torch.from_numpy(better)], type(X))
-            if self.field_.support != support:  # a column that only odd rows vary in must not be lost
+                try:
+                    found = self._judge(context[torch.from_numpy(better)], type(X))
+                except DataError:  # what is left has no density
+                    found = None
+            # a column that only odd rows vary in must not be lost, nor all that tells rows apart
+            if found is None or self.field_.support != support or not bool(found.spread.any()):
                 self.__dict__.update(before)
                 break
             judge, kept = found, better
@@ -129,7 +134,7 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
                 scores = judge(torch.from_numpy(rows)).numpy()
             scores[kept] = judge.own.numpy()
         self.kept_, self.sample_scores_, self._typicality = kept, scores, judge
-        self.offset_ = float(np.quantile(scores, self.contamination))
+        self.offset_, _ = _threshold(scores, self.contamination)
         self._judged = rows
         return self
 
@@ -181,3 +186,17 @@ class DensityDetector(OutlierMixin, DiScoFormer):  # type: ignore[misc]
         scores = self._typicality(rows).numpy()
         scores = np.where(wrong > 0, np.minimum(scores, self.sample_scores_.min()) - wrong, scores)
         return recalled(rows.numpy(), scores, self._judged, self.sample_scores_)
+
+
+def _threshold(scores: NDArray[np.float64], share: float) -> tuple[float, NDArray[np.bool_]]:
+    """The score (n,) that a share of the rows is below, and which rows are above; with ties, at or above.
+
+    >>> _threshold(np.array([3.0, 1.0, 1.0, -5.0]), 0.5)
+    (1.0, array([ True,  True,  True, False]))
+    """
+    cut = float(np.quantile(scores, share))
+    tied = np.abs(scores - cut) <= _TIED
+    if tied.sum() < 2:
+        return cut, scores > cut
+    cut = float(scores[tied].min())
+    return cut, scores >= cut

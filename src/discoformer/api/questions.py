@@ -245,11 +245,11 @@ class Questions(Summaries):
             correction.  For data with gaps, and for what `marginal` and `conditional` return, it is that of
             the fitted density itself, from draws.
         bootstrap : whether the standard error comes from 24 more fits; see `functionals.bootstrapped`
+            It needs the sample in memory, without gaps.  The plain error is that of a mean over the rows, as
+            if the fit were given; with gaps it is that of as many draws as there are rows.  Of a margin or
+            conditional it is the error of the draws alone.
         """
-        sample, source, weights = self._sample_and_source()
-        if bootstrap:
-            return bootstrapped(functionals.entropy, sample, source=source, weights=weights, split=split)
-        return functionals.entropy(sample, source, weights=weights, split=split)
+        return self._functional(functionals.entropy, split, bootstrap)
 
     def fisher_information(self, *, split: Split = "balanced", bootstrap: bool = False) -> Functional:
         """Fisher information E |grad log f|^2, and its standard error; of the columns in `support_`.
@@ -259,12 +259,26 @@ class Questions(Summaries):
         split : "balanced", "folds" or "none", as for `entropy`
         bootstrap : as for `entropy`
         """
+        return self._functional(functionals.fisher_information, split, bootstrap)
+
+    def _functional(
+        self, functional: Callable[..., Functional], split: Split | None, bootstrap: bool
+    ) -> Functional:
         sample, source, weights = self._sample_and_source()
+        gaps = self._sample is not None and bool(np.isnan(self._sample).any())
         if bootstrap:
-            return bootstrapped(
-                functionals.fisher_information, sample, source=source, weights=weights, split=split
-            )
-        return functionals.fisher_information(sample, source, weights=weights, split=split)
+            if self._sample is None:
+                raise DataError(self._no_sample("bootstrap=True needs"))
+            if gaps:
+                raise DataError("bootstrap=True needs rows without gaps: leave it out, or drop those rows")
+            return bootstrapped(functional, sample, source=source, weights=weights, split=split)
+        found = functional(sample, source, weights=weights, split=split)
+        if not gaps:
+            return found
+        assert self._sample is not None
+        share = np.ones(len(self._sample)) if self._weights is None else self._weights
+        rows = share.sum() ** 2 / (share**2).sum()  # as many as the draws stand for
+        return found._replace(standard_error=found.standard_error * np.sqrt(len(sample) / rows).item())
 
     def _spread(self, X: Any, source: BarSource | None) -> Estimate[Any]:
         """Standard deviations of log density and score at X."""

@@ -122,8 +122,9 @@ def run(args: argparse.Namespace) -> None:
         return
     split = args.split or _USUAL
     rows = " and ".join(str(len(sample)) for sample in values)
+    how = " by the bootstrap" if args.bootstrap else ""
     print(
-        f"{title}: {value:.6g} +- {error:.2g} "
+        f"{title}: {value:.6g} +- {error:.2g}{how} "
         f"({rows} rows, {values[0].shape[1]} column(s), model {resolved.name}, split {split})"
     )
 

@@ -6,7 +6,10 @@ Columns that are constant or linear in those before them are left out twice: par
 collinear before a logarithm, powers of one column after it.  A table with categories, atoms, lattices,
 circles or gaps is split into numbers and categories first:
 
-    table -> split -> columns kept -> column maps (bounds) -> method -> density
+    table -> columns kept -> split -> columns kept -> column maps (bounds) -> method -> density
+
+A column with atoms that is linear in others, atoms included, is left out before the split, as a whole.  If
+only its other values are linear, they are left out after it.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from discoformer.columns.bounds import FREE, Bound, fit_maps
 from discoformer.columns.kinds import CONTINUOUS, ColumnKind, Layout, MixedMethod
 from discoformer.columns.lattice import dequantize
 from discoformer.columns.left_out import restrict, share_bounds
-from discoformer.columns.split import SplitColumns, fit_split
+from discoformer.columns.split import fit_split
 from discoformer.columns.support import divide, divide_survey, rows_suffice
 from discoformer.core.checks import (
     ColumnError,
@@ -166,12 +169,23 @@ def _fit_mixed(
 ) -> Field:
     """Fit a method to rows (n, d), NaN where there is a gap, by the kinds of the columns."""
     points, weights = _without_empty_rows(points, weights, names)
+    known = [f"column {j}" for j in range(len(kinds))] if names is None else list(names)
+    if drop and any(kind.atoms for kind in kinds):
+        part = fit_split(points, kinds, names)
+        smooth = [j for j in part.numbers if not (kinds[j].step or kinds[j].period)]
+        whole = _left_out(points, weights, smooth, known) if any(kinds[j].atoms for j in smooth) else None
+        if whole is not None:
+            kinds, known = [kinds[j] for j in whole.kept], [known[j] for j in whole.kept]
+            bounds = None if bounds is None else [bounds[j] for j in whole.kept]
+            inside = whole.normalize(points)
+            return push(_fit_mixed(method, inside, weights, kinds, bounds, known, drop), [whole])
     split = fit_split(points, kinds, names)
     inside = split.normalize(dequantize(points, weights, kinds))
     transforms: list[Transform] = [split]
     numbers = split.numbers
     if drop and numbers:
-        left_out = _left_out(inside, weights, split)
+        order = [*numbers, *split.categories]
+        left_out = _left_out(inside, weights, range(len(numbers)), [known[j] for j in order])
         if left_out is not None:
             inside = left_out.normalize(inside)
             transforms.append(left_out)
@@ -213,29 +227,33 @@ def _without_empty_rows(
     return points, weights
 
 
-def _left_out(inside: Tensor, weights: Tensor | None, split: SplitColumns) -> KeptColumns | None:
-    """Continuous columns that are constant, or linear in those before in the rows that have them all."""
-    numbers, dim = len(split.numbers), inside.shape[-1]
-    part = inside[:, :numbers]
-    names = [f"column {j}" if split.names is None else split.names[j] for j in split.numbers]
-    constant = [j for j in range(numbers) if len(part[~part[:, j].isnan(), j].unique()) < 2]
+def _left_out(
+    points: Tensor, weights: Tensor | None, columns: Sequence[int], names: Sequence[str]
+) -> KeptColumns | None:
+    """Those of some columns of points (n, d) that are constant, or linear in those before.
+
+    That is so in the rows that have them all; NaN is a gap.
+    """
+    part = points[:, list(columns)]
+    constant = [j for j in range(len(columns)) if len(part[~part[:, j].isnan(), j].unique()) < 2]
     whole = ~part.isnan().any(-1)
-    if not constant and int(whole.sum()) <= 2 * numbers:
+    if not constant and int(whole.sum()) <= 2 * len(columns):
         return None  # too few complete rows to blame a column
     rows = part[whole] if not constant else torch.where(part.isnan(), part.nanmedian(0).values, part)
     share = None if weights is None else weights[whole] if not constant else weights
     share = None if share is None else share / share.sum()
-    kept, found = divide(rows, share, names)
+    kept, found = divide(rows, share, [names[j] for j in columns])
     if found is None:
         return None
-    slopes = torch.zeros(
-        dim - len(found.dropped), len(found.dropped), dtype=torch.float64, device=inside.device
-    )
-    slopes[: len(kept)] = found.relation.slopes
-    center = torch.zeros(1, len(slopes), dtype=torch.float64, device=inside.device)
-    center[:, : len(kept)] = found.relation.center
+    dropped = [columns[j] for j in found.dropped]
+    rest = [j for j in range(points.shape[-1]) if j not in dropped]
+    places = [rest.index(columns[j]) for j in kept]
+    slopes = torch.zeros(len(rest), len(dropped), dtype=torch.float64, device=points.device)
+    slopes[places] = found.relation.slopes
+    center = torch.zeros(1, len(rest), dtype=torch.float64, device=points.device)
+    center[:, places] = found.relation.center
     relation = Relation(center, slopes, found.relation.offset, found.relation.scale)
-    return KeptColumns((*kept, *range(numbers, dim)), found.dropped, relation, tuple(names))
+    return KeptColumns(tuple(rest), tuple(dropped), relation, tuple(names))
 
 
 def _bounds_of(

@@ -18,7 +18,7 @@ from discoformer.columns.kinds import CONTINUOUS, ColumnKind
 from discoformer.core.checks import DataError, column_names
 from discoformer.core.composed import PushedDensity
 from discoformer.core.fields import Density, Estimate, PointDensity
-from discoformer.core.transforms import At, Transform
+from discoformer.core.transforms import At, KeptColumns, Transform
 
 __all__ = ["SplitColumns", "SplitKind", "fit_split", "kinds_of", "on_lattice"]
 
@@ -144,8 +144,9 @@ class SplitColumns(Transform):
         return SplitColumns(chosen, names), inner
 
     def outer_support(self, support: Sequence[int]) -> list[int]:
-        outside = [*self.numbers, *self.categories]
-        return sorted({outside[j] for j in support})
+        """A column that has numbers counts if they do: its atoms alone are no density of it."""
+        outside = [*self.numbers, *(None if self.columns[j].numbers else j for j in self.categories)]
+        return sorted({j for place in support if (j := outside[place]) is not None})
 
     def check_given(self, points: Tensor, columns: Sequence[int]) -> None:
         self.check_codes(points, columns)
@@ -199,10 +200,16 @@ def fit_split(
 
 def kinds_of(density: PointDensity) -> list[ColumnKind]:
     """The kind of every column of a density: continuous, unless it was fitted to another kind."""
-    first = density.transforms[0] if isinstance(density, PushedDensity) else None
-    if isinstance(first, SplitColumns):
-        return [column.kind for column in first.columns]
-    return [CONTINUOUS] * density.dim
+    kinds, places = [CONTINUOUS] * density.dim, list(range(density.dim))
+    for transform in density.transforms if isinstance(density, PushedDensity) else ():
+        if isinstance(transform, KeptColumns):  # what follows from others is a number
+            places = [places[j] for j in transform.kept]
+            continue
+        if isinstance(transform, SplitColumns):
+            for j, column in zip(places, transform.columns, strict=True):
+                kinds[j] = column.kind
+        break
+    return kinds
 
 
 class _Law(NamedTuple):

@@ -54,11 +54,14 @@ def push(base: Field, transforms: Sequence[Transform]) -> Field:
 
 def on_support(field: PointDensity) -> tuple[PointDensity, list[int]]:
     """The density of the columns that carry one, and the numbers of these columns."""
+    columns = list(range(field.dim))
     if isinstance(field, PushedDensity) and isinstance(field.transforms[0], KeptColumns):
-        return push(field.base, field.transforms[1:]), list(field.transforms[0].kept)
-    if isinstance(field, Density) and len(field.support) < field.dim:  # left out behind other transforms
-        return field.marginal(field.support), list(field.support)
-    return field, list(range(field.dim))
+        columns = list(field.transforms[0].kept)
+        field = push(field.base, field.transforms[1:])
+    support = field.support
+    if isinstance(field, Density) and len(support) < field.dim:  # left out behind other transforms
+        field, columns = field.marginal(support), [columns[j] for j in support]
+    return field, columns
 
 
 class PushedField(Field):

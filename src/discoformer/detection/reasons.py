@@ -30,7 +30,7 @@ from discoformer.core.fields import Density, Method, as_density
 from discoformer.core.known_part import KnownPart
 from discoformer.detection.fixed_columns import broken
 
-__all__ = ["Reasons", "explain_rows", "surprises", "usual_surprises"]
+__all__ = ["Reasons", "explain_rows", "over_usual", "surprises", "usual_rows"]
 
 _PAIRED = 12  # columns, the oddest, whose pairs are looked at
 _ROWS = 512  # of the sample tell what is usual
@@ -41,6 +41,10 @@ _DRAWS = 512  # of what is expected in columns that have no quantiles in closed 
 
 Words = Callable[[int, float], str]
 """What a number of a column is called."""
+
+
+def _mean(surprise: Tensor) -> Tensor:
+    return surprise.clamp(-1e6, 1e6).nanmean(0)
 
 
 @dataclass(frozen=True)
@@ -119,13 +123,49 @@ def surprises(density: Density, rows: Tensor) -> Tensor:
     return torch.stack(found, -1).nan_to_num(nan=0.0)
 
 
-def usual_surprises(density: Density, sample: Tensor) -> Tensor:
-    """What is usual in each column: the mean surprise (d,) of some rows of the sample (n, d)."""
-    rows = sample
-    if len(sample) > _ROWS:
-        rows = sample[torch.linspace(0, len(sample) - 1, _ROWS).long()]
-    found = surprises(density, rows).clamp(-1e6, 1e6)
-    return torch.where(rows.isnan(), torch.nan, found).nanmean(0)
+def usual_rows(sample: Tensor) -> Tensor:
+    """The rows of a sample (n, d) that tell what is usual."""
+    if len(sample) <= _ROWS:
+        return sample
+    return sample[torch.linspace(0, len(sample) - 1, _ROWS).long()]
+
+
+def over_usual(
+    surprise: Tensor,
+    rows: Tensor,
+    seen: Tensor,
+    sample: Tensor,
+    kinds: Sequence[ColumnKind],
+    middle: Callable[[Tensor], Tensor] = _mean,
+) -> Tensor:
+    """By how much surprises (m, d) at rows exceed those that are usual in their column; NaN for gaps.
+
+    A value that carries mass of its own is compared with others that do, and a value with a density with
+    such values: one is a probability, the other has a unit.
+
+    Parameters
+    ----------
+    surprise, rows : (m, d)
+    seen, sample : (n, d), surprises at a sample, and the sample
+    kinds : of the columns
+    middle : from surprises (n, d), NaN where a cell does not count, to what is usual (d,)
+
+    >>> surprise = torch.tensor([[1.0], [2.0], [9.0], [8.0]])
+    >>> rows = torch.tensor([[0.0], [0.0], [5.0], [4.0]])
+    >>> over_usual(surprise, rows, surprise, rows, [ColumnKind(atoms=(0.0,))]).ravel().tolist()
+    [-0.5, 0.5, 0.5, -0.5]
+    """
+    atom, gap = _at_atom(sample, kinds), sample.isnan()
+    numbers = middle(torch.where(gap | atom, torch.nan, seen))
+    masses = middle(torch.where(gap | ~atom, torch.nan, seen)) if bool(atom.any()) else numbers
+    usual = torch.where(_at_atom(rows, kinds), masses, numbers)
+    return torch.where(rows.isnan(), torch.nan, surprise - usual)
+
+
+def _at_atom(rows: Tensor, kinds: Sequence[ColumnKind]) -> Tensor:
+    """Whether cells (n, d) have a value that carries mass of its own."""
+    found = [torch.isin(x, torch.tensor(k.atoms).to(x)) for x, k in zip(rows.unbind(-1), kinds, strict=True)]
+    return torch.stack(found, -1)
 
 
 @torch.no_grad()
@@ -157,9 +197,9 @@ def explain_rows(
         inner = as_density(method.fit(others[:, support]))
     own, many = rows[:, support].to(torch.float64), sample[:, support].to(torch.float64)
     surprise = surprises(inner, own)
-    excess = torch.where(own.isnan(), torch.nan, surprise - usual_surprises(inner, many))
+    usual, kinds = usual_rows(many), kinds_of(inner)
+    excess = over_usual(surprise, own, surprises(inner, usual), usual, kinds)
     ends = torch.tensor([0.5, (1 - share) / 2, (1 + share) / 2], dtype=torch.float64)
-    kinds = kinds_of(inner)
     if not inner.gaps or (set(kinds) == {CONTINUOUS} and not bool(own.isnan().any())):
         quantiles = _conditional_quantiles(inner, own, ends)
     else:

@@ -16,7 +16,7 @@ A row is as odd as it is in the view where it looks oddest:
     typicality(x) = min_k (log f_k(x) - mean_k) / std_k
 
 Mean and standard deviation are over the rows of the sample, each judged by the fit without it, so that both
-views count alike.
+views count alike.  A view in which all rows of the sample look the same has no say.
 
 Rows with gaps or with values that carry mass of their own are compared on a common scale
 (`discoformer.detection.common_scale`).
@@ -46,6 +46,8 @@ __all__ = ["NOISE", "Cloud", "Neighbours", "Typicality", "through_noise"]
 
 NOISE = 1 / 3  # standard deviation, in that of a column
 _MOST = 8192  # rows that stand for all: every one is compared with every row
+_ROUNDING = 1e-9  # relative error of log densities: what they vary by less is no spread
+_LEAST = -1e100  # stands for no density at all, so that means and scores are finite
 
 
 def through_noise(density: Density, rows: Tensor) -> Density:
@@ -179,7 +181,7 @@ class Typicality:
     ----------
     near : the density of the sample through noise
     other : the sample row by row, or as one
-    center, spread : (2,), usual log density in both views
+    center, spread : (2,), usual log density in both views; a spread of 0 is none, and such a view has no say
     own : (n,), typicality of the rows of the sample, each by the fit without it
     kinds : kinds of the columns
     scale : what makes rows with different cells comparable, if there are such rows in the sample
@@ -219,17 +221,25 @@ class Typicality:
         near, other = through_noise(density, rows), (Neighbours if clean else Cloud).of(rows, numbers)
         scale = common_scale(near, rows.cpu().numpy(), kinds)
         by_density = _compared(near.left_out(rows), rows, scale)
-        levels = torch.stack([by_density, other.left_out(rows)], -1)  # (n, 2)
-        center, spread = levels.mean(0), levels.std(0).clamp_min(torch.finfo(levels.dtype).tiny)
-        own = ((levels - center) / spread).amin(-1)
+        levels = torch.stack([by_density, other.left_out(rows)], -1).clamp_min(_LEAST)  # (n, 2)
+        center, spread = levels.mean(0), levels.std(0)
+        spread = torch.where(spread > _ROUNDING * (1 + levels.abs().amax(0)), spread, 0.0)
+        own = _least(levels, center, spread) if bool(spread.any()) else torch.zeros_like(levels[:, 0])
         return cls(near, other, center, spread, own, kinds, scale)
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Typicality (m,) of new rows (m, d)."""
         scale = self.scale or common_scale(self.near, rows.cpu().numpy(), self.kinds)
         by_density = _compared(KnownPart(self.near).log_density(rows), rows, scale)
-        levels = torch.stack([by_density, self.other.log_density(rows)], -1)
-        return ((levels - self.center) / self.spread).amin(-1)
+        levels = torch.stack([by_density, self.other.log_density(rows)], -1).clamp_min(_LEAST)
+        return _least(levels, self.center, self.spread)
+
+
+def _least(levels: Tensor, center: Tensor, spread: Tensor) -> Tensor:
+    """Levels (m, 2) in the view where they look oddest (m,); in nats if neither view has a spread."""
+    if not bool(spread.any()):
+        return (levels - center).amin(-1)
+    return torch.where(spread > 0, (levels - center) / spread, torch.inf).amin(-1)
 
 
 def _compared(log_density: Tensor, rows: Tensor, scale: CommonScale | None) -> Tensor:

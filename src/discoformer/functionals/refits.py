@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import torch
+from sklearn.base import BaseEstimator
 
-from discoformer.core.checks import DataError, check_points, check_weights
+from discoformer.core.checks import DataError, check_points, check_weights, show_cell
 from discoformer.core.progress import track
 from discoformer.functionals.bootstrap import FITS, POINTS, random_shares
 from discoformer.functionals.columns import fits_batches
@@ -43,6 +45,8 @@ def bootstrapped(
     samples : what it takes, (n, d) each
         Rows that belong together, as those of `mutual_information` do, have the same weight.
     source, weights, options : as for the functional
+        A density that is known exactly stays as it is: then only the rows of the mean are drawn again.  What
+        was fitted to the sample has to be given as the method that fits it, such as a name.
     fits : number of fits; n of them tell the standard error to a share of 1 / sqrt(2 n)
     seed : of the random weights
 
@@ -54,7 +58,15 @@ def bootstrapped(
     >>> found.value == entropy(x, KDE()).value, 0.02 < found.standard_error < 0.08
     (True, True)
     """
-    two = functional in _OF_TWO_LAWS
+    two = getattr(functional, "func", functional) in _OF_TWO_LAWS
+    if len(samples) != 2 if two else not samples:
+        raise DataError(f"{len(samples)} sample(s) given: give {2 if two else 1} after the functional")
+    if isinstance(fits, bool) or not isinstance(fits, Integral):
+        raise DataError(f"fits={show_cell(fits)}: give a whole number of fits, such as {FITS}")
+    if isinstance(source, BaseEstimator) and hasattr(source, "n_features_in_"):
+        raise DataError(
+            "a fitted estimator would not be fitted again: give the name of its model as the source"
+        )
     known, points = source_of(source), [check_points(sample, "sample", min_rows=2) for sample in samples]
     if any(rows.ndim > 2 for rows in points):
         raise DataError("the bootstrap is for one sample at a time: give arrays (n, d)")

@@ -12,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from discoformer.api.fitting import Fitted
+from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
 from discoformer.core.composed import on_support
 from discoformer.core.fields import Density
-from discoformer.views.page.unusual import surprises
+from discoformer.detection.reasons import over_usual, surprises
 
 __all__ = ["odd_columns", "without_rows"]
 
@@ -38,15 +39,18 @@ def odd_columns(density: Density, rows: NDArray[np.float64]) -> list[list[int]]:
     """
     part, columns = on_support(density)
     assert isinstance(part, Density)
-    draws = part.sample(_DRAWS, torch.Generator().manual_seed(0)).cpu().numpy()
-    usual = np.median(surprises(part, draws), axis=0)
-    with np.errstate(invalid="ignore"):  # a row of zero density: all its columns count as equally odd
-        excess = np.nan_to_num(surprises(part, rows[:, columns]) - usual)
+    draws, asked = part.sample(_DRAWS, torch.Generator().manual_seed(0)), torch.from_numpy(rows[:, columns])
+    found = over_usual(surprises(part, asked), asked, surprises(part, draws), draws, kinds_of(part), _median)
+    excess = np.nan_to_num(found.numpy())
     found = []
     for row in excess:
         order = np.argsort(-row, kind="stable")[:_MOST]
         found.append([columns[j] for j in order if j == order[0] or row[j] > max(1.0, _SHARE * row.max())])
     return found
+
+
+def _median(surprise: torch.Tensor) -> torch.Tensor:
+    return surprise.nanquantile(0.5, dim=0)
 
 
 def without_rows(fitted: Fitted, values: NDArray[np.float64], rows: NDArray[np.int64]) -> Density | None:

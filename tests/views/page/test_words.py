@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from page_densities import mixture
 
 from discoformer.baselines.kde import KDE
 from discoformer.columns.schema_column import ColumnSchema
@@ -15,7 +14,7 @@ from discoformer.models.mixture.student import StudentMixture
 from discoformer.views.page.dependence import pair_information
 from discoformer.views.page.folds import MOST, hold_out
 from discoformer.views.page.kinds import DescribedColumn, describe_column
-from discoformer.views.page.unusual import find_unusual, surprises
+from discoformer.views.page.unusual import find_unusual
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=400)
@@ -59,16 +58,6 @@ def test_a_lone_negative_value_is_named() -> None:
     values[7] = -1.0
     assert kind_of(values).lone == {7: -1.0}
     assert kind_of(NORMAL).lone == {}
-
-
-def test_surprise_is_minus_the_log_conditional() -> None:
-    field, points = mixture(3), 2 * RNG.normal(size=(5, 3))
-    found = surprises(field, points)
-    for r, row in enumerate(points):
-        for j in range(3):
-            others = [k for k in range(3) if k != j]
-            given = field.conditional(others, row[others])
-            assert found[r, j] == pytest.approx(-given.log_density(row[None, [j]])[0])
 
 
 def test_blame_does_not_depend_on_units() -> None:

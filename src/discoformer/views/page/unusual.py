@@ -12,6 +12,7 @@ as zero, is compared with others that do.  A missing value has no surprise.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,11 +25,12 @@ from discoformer.columns.split import kinds_of
 from discoformer.core.checks import DataError
 from discoformer.core.composed import on_support
 from discoformer.core.fields import Density, PointDensity, as_density
+from discoformer.detection.reasons import over_usual, surprises
 from discoformer.views.page.folds import Folds
 
 __all__ = [
     *("Expected", "Likely", "Unusual", "UnusualRow"),
-    *("density_levels", "find_unusual", "read_levels", "surprises"),
+    *("density_levels", "find_unusual", "read_levels"),
 ]
 
 _BY_SURPRISE = 20  # rows listed because of one cell
@@ -137,12 +139,11 @@ def find_unusual(field: PointDensity, values: NDArray[np.float64], folds: Folds 
     levels = density_levels(field)
     level = read_levels(log_density, levels)
     part, columns = on_support(field)
-    if len(field.support) < len(columns):  # some columns are left out deeper inside the field
-        part, columns = field.marginal(field.support), field.support
     points, kinds = values[:, columns], [kinds_of(field)[c] for c in columns]
     whole = np.asarray(~np.isnan(points).any(1))
     fits = folds or Folds([part], np.zeros(len(values), dtype=np.int64), np.arange(len(values)))
-    excess = _over_usual(fits.ask(surprises, points), points, kinds)
+    cells, found = torch.from_numpy(points), torch.from_numpy(fits.ask(_surprises, points))
+    excess = over_usual(found, cells, found, cells, kinds, _median).nan_to_num(0.0, np.inf, -np.inf).numpy()
     beyond = excess > limit
     tails = beyond.mean(0) > max(_TAIL, 5 / len(values))
     errors = (beyond & ~tails).any(1)
@@ -174,40 +175,16 @@ def find_unusual(field: PointDensity, values: NDArray[np.float64], folds: Folds 
     return Unusual(rows, limit, int(errors.sum()), [columns[j] for j in np.flatnonzero(tails)], levels)
 
 
-def surprises(field: PointDensity, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """-log p(x_j | the others) of every cell (n, d) under a density of all columns; NaN for missing cells.
-
-    >>> from discoformer import KDE
-    >>> surprises(KDE(1.0).fit([[-0.5, 0.0], [0.5, 0.0]]), np.zeros((1, 2))).round(3).tolist()
-    [[1.044, 0.919]]
-    """
-    density = as_density(field)
-    whole = density.log_density(points)
-    columns = range(points.shape[1])
-    if len(columns) == 1:
-        return np.asarray(-whole)[:, None]
-    rest = [[k for k in columns if k != j] for j in columns]
-    found = [density.marginal(others).log_density(points[:, others]) - whole for others in rest]
-    return np.where(np.isnan(points), np.nan, np.stack(found, 1))
+def _surprises(field: PointDensity, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of every cell (n, d) under a density of all columns."""
+    return surprises(as_density(field), torch.from_numpy(points)).numpy()
 
 
-def _over_usual(
-    surprise: NDArray[np.float64], points: NDArray[np.float64], kinds: Sequence[ColumnKind]
-) -> NDArray[np.float64]:
-    """By how much cells (n, d) are more surprising than usual in their column; 0 for gaps.
-
-    >>> surprise, points = np.array([[1.0], [2.0], [9.0], [8.0]]), np.array([[0.0], [0.0], [5.0], [4.0]])
-    >>> _over_usual(surprise, points, [ColumnKind(atoms=(0.0,))]).ravel().tolist()
-    [-0.5, 0.5, 0.5, -0.5]
-    """
-    excess = np.zeros_like(surprise)
-    for j, kind in enumerate(kinds):
-        there = ~np.isnan(surprise[:, j])
-        atom = np.isin(points[:, j], kind.atoms)  # a probability, which does not compare with a density
-        for group in (there & atom, there & ~atom):
-            if group.any():
-                excess[group, j] = surprise[group, j] - np.median(surprise[group, j])
-    return excess
+def _median(surprise: torch.Tensor) -> torch.Tensor:
+    """Of every column (n, d), where a cell counts: the errors in a table do not move it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column in which none counts
+        return torch.from_numpy(np.nanmedian(surprise.numpy(), axis=0))
 
 
 def _expected(
