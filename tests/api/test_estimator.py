@@ -442,11 +442,3 @@ def test_an_estimator_with_a_trainable_network_answers_like_any_other() -> None:
     np.testing.assert_array_equal(free.cdf([0.0], 1), frozen.cdf([0.0], 1))
     assert free.interval() == frozen.interval()
     np.testing.assert_array_equal(copy.deepcopy(free).log_density(sample), frozen.log_density(sample))
-
-
-def test_no_conditional_log_density_given_what_is_outside_bounds() -> None:
-    sample = np.random.default_rng(0).exponential(size=(50, 2))
-    est = DiScoFormer(model="kde-scott", bounds=(0, None)).fit(sample)
-    with pytest.raises(DataError, match="what is given at row 1 has no density: give values inside"):
-        est.conditional_log_density([[1.0, 2.0], [1.0, -2.0]], [1])
-    assert est.conditional_log_density([[-1.0, 2.0]], [1])[0] == -np.inf

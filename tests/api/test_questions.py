@@ -303,3 +303,11 @@ def test_names_that_answers_show_are_taken_back() -> None:
 
 def test_a_mean_does_not_depend_on_the_other_columns(est: DiScoFormer) -> None:
     np.testing.assert_allclose(est.marginal(["c", "a"]).mean(), est.mean()[[2, 0]], rtol=1e-9)
+
+
+def test_no_conditional_log_density_given_what_is_outside_bounds() -> None:
+    sample = np.random.default_rng(0).exponential(size=(50, 2))
+    est = DiScoFormer(model="kde-scott", bounds=(0, None)).fit(sample)
+    with pytest.raises(DataError, match="what is given at row 1 has no density: give values inside"):
+        est.conditional_log_density([[1.0, 2.0], [1.0, -2.0]], [1])
+    assert est.conditional_log_density([[-1.0, 2.0]], [1])[0] == -np.inf

@@ -92,3 +92,17 @@ def test_columns_that_are_nearly_copies_go_to_the_view_without_axes(views: Views
     rows = rows + 0.01 * torch.randn(600, 3, generator=generator, dtype=F64)
     rows[::2, 0] += 0.1
     assert float(views.fit(rows).log_weight.exp()[2]) > 0.5
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_a_view_without_an_answer_has_no_chance(views: Views, lost: int) -> None:
+    left_out = torch.randn(3, 40, generator=torch.Generator().manual_seed(0), dtype=F64)
+    left_out[lost] = torch.nan
+    found = views._chances(left_out, None)
+    assert float(found[lost]) == 0 and float(found.sum()) == pytest.approx(1)
+
+
+def test_rows_that_repeat_can_be_asked_in_single_precision_with_gradients() -> None:
+    network = load_model("default", torch.float32, trainable=True)
+    rows = torch.randn(5, 2, generator=torch.Generator().manual_seed(0)).repeat(40, 1)
+    assert bool(network.fit(rows).log_density(rows).isfinite().all())

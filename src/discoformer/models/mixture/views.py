@@ -35,6 +35,8 @@ from discoformer.scale.stream import Stream, StreamingMethod
 
 __all__ = ["Views"]
 
+_NO_ANSWER = -1e6  # a log density that leaves a view without a chance
+
 
 class Views(TorchMethod, StreamingMethod, MixedMethod):
     """A unified network that looks at a sample as it is, with its margins made normal, and without its axes.
@@ -115,6 +117,8 @@ class Views(TorchMethod, StreamingMethod, MixedMethod):
         nothing between them.  The network may ignore axes that it is told of: the view without them must be
         better by some standard errors (``axes_lead``), to be as likely as the others.
         """
+        # in single precision rounding may leave a view of rows that repeat without an answer
+        left_out = left_out.nan_to_num(_NO_ANSWER, torch.inf, -torch.inf)
         both = chances(left_out[..., :2, :], weights)
         if left_out.shape[-2] == 2:
             return both
