@@ -40,8 +40,8 @@ def odd_columns(density: Density, rows: NDArray[np.float64]) -> list[list[int]]:
     part, columns = on_support(density)
     assert isinstance(part, Density)
     draws, asked = part.sample(_DRAWS, torch.Generator().manual_seed(0)), torch.from_numpy(rows[:, columns])
-    found = over_usual(surprises(part, asked), asked, surprises(part, draws), draws, kinds_of(part), _median)
-    excess = np.nan_to_num(found.numpy())
+    over = over_usual(surprises(part, asked), asked, surprises(part, draws), draws, kinds_of(part), _median)
+    excess = np.nan_to_num(over.numpy())
     found = []
     for row in excess:
         order = np.argsort(-row, kind="stable")[:_MOST]
