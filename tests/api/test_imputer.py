@@ -1,5 +1,6 @@
 """Gaps filled by a density: arrays, frames with categories, and scikit-learn's contract."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,43 @@ def test_a_sign_is_no_number_to_take_a_mean_of() -> None:
     frame.loc[:30, "t"] = np.nan
     filled = DiScoFormerImputer().fit_transform(frame)
     assert filled.loc[:30, "t"].between(0, 30).all()
+
+
+def test_a_fit_without_gaps_fills_them_by_its_conditionals() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1)) @ np.ones((1, 3)) + 0.3 * rng.normal(size=(300, 3))
+    table = np.c_[x, 2 * x[:, 0]]  # the last column is left out, and follows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = DiScoFormer().fit(table)
+    asked = table[:20].copy()
+    asked[:10, 1] = np.nan
+    asked[5:15, 2:] = np.nan
+    filled, draws = fit.impute(asked), np.stack(fit.impute(asked, draws=2000, random_state=0))
+    there = ~np.isnan(asked)
+    np.testing.assert_array_equal(filled[there], asked[there])
+    np.testing.assert_array_equal(draws[:, there], np.broadcast_to(asked[there], (2000, there.sum())))
+    np.testing.assert_allclose(filled[:, 3], 2 * filled[:, 0])
+    np.testing.assert_allclose(draws.mean(0), filled, atol=0.06)
+    np.testing.assert_allclose(fit.impute(asked[::-1])[::-1], filled, atol=1e-9)
+    known = fit.conditional([0, 2], asked[0, [0, 2]])
+    assert abs(filled[0, 1] - np.asarray(known.mean())[0]) < 0.02
+
+
+def test_a_value_without_density_is_refused_by_the_name_of_its_column() -> None:
+    table = pd.DataFrame(
+        {
+            "temp": np.random.default_rng(0).exponential(size=100),
+            "x": np.random.default_rng(1).normal(size=100),
+        }
+    )
+    fit = DiScoFormer(model="kde-scott", bounds={"temp": (0, np.inf)}).fit(table)
+    with pytest.raises(DataError, match="'temp': the value given has no density"):
+        fit.conditional("temp", -998)
+
+
+def test_a_region_beside_a_constant_does_not_warn_of_its_own_grid() -> None:
+    table = np.c_[np.ones(100), np.random.default_rng(0).normal(size=100)]
+    with pytest.warns(SupportWarning, match="constant"):
+        fit = DiScoFormer(model="kde-scott").fit(table)
+    assert fit.region(0.9).outlines == []

@@ -90,6 +90,8 @@ def test_the_bootstrap_changes_the_error_only(
     assert (plain["error"], again["error"]) == ("terms", "bootstrap")
     assert plain["value"] == pytest.approx(again["value"], abs=1e-9)
     assert 0 < again["standard_error"] != plain["standard_error"]
+    main([name, *used, "--model", "kde-scott", "--bootstrap"])
+    assert " by the bootstrap (" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

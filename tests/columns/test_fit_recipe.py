@@ -75,7 +75,7 @@ def test_messages_number_columns_as_the_table_does_whatever_was_left_out_before(
         est.fit(table)
     positive = np.column_stack([np.ones(60), RNG.exponential(size=60), RNG.normal(size=60)])
     field = fit_quietly(FitRecipe(KDE(), [FREE, (0, math.inf), FREE]), positive)
-    with pytest.raises(DataError, match="column 1 cannot be given outside its bounds"):
+    with pytest.raises(DataError, match="column 1: the value given has no density"):
         field.conditional([1], [-1.0])
 
 

@@ -143,7 +143,7 @@ def test_beyond_its_bounds_a_column_has_no_mass(name: str) -> None:
     last = torch.tensor([False, False, True])  # also of columns that do not count
     answer = transform.estimate_outside(At(x, inside, last), Estimate(torch.zeros(4, dtype=F64), inside))
     assert answer.log_density.isneginf().tolist() == [True, True, False, False]
-    with pytest.raises(DataError, match="column 5 cannot be given outside its bounds"):
+    with pytest.raises(DataError, match="column 5: the value given has no density"):
         transform.check_given(x[:1], [5, 6, 7])
 
 

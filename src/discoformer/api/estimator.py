@@ -21,7 +21,7 @@ from discoformer.api.fitting import Fitted, choose, fit_sample, fit_stream
 from discoformer.api.pickles import Pickled
 from discoformer.api.questions import Questions
 from discoformer.columns.schema import Schema
-from discoformer.core.checks import DataError, plain, within_floats
+from discoformer.core.checks import ColumnError, DataError, plain, within_floats
 from discoformer.core.fields import Density, Estimate, Field, PointDensity, as_density, as_point_density
 from discoformer.core.known_part import KnownPart
 from discoformer.data.containers import (
@@ -244,8 +244,7 @@ class DiScoFormer(Questions, Pickled, DensityMixin, BaseEstimator):  # type: ign
             points = as_density(self.field_).sample(int(n_samples), torch.Generator().manual_seed(seed))
         if issubclass(self._holder, Tensor):
             return points
-        values = points.cpu().numpy()
-        whole = len(self.field_.support) == self.field_.dim
+        values, whole = points.cpu().numpy(), len(self.field_.support) == self.field_.dim
         return values if self._frame is None else self._frame.drawn(values, self._sample, whole)
 
     def marginal(self, columns: Any) -> DiScoFormer:
@@ -267,7 +266,10 @@ class DiScoFormer(Questions, Pickled, DensityMixin, BaseEstimator):  # type: ign
             raise DataError(f"{len(cells)} value(s) for {len(given)} column(s): give one each")
         row = np.array(cells if self._frame is None else self._frame.given(given, cells), dtype=np.float64)
         rest = [c for c in self.field_.support if c not in set(given)]
-        return self._derived(as_density(self.field_).conditional(given, row), rest)
+        try:
+            return self._derived(as_density(self.field_).conditional(given, row), rest)
+        except ColumnError as error:  # the density counts its columns
+            raise error.named(self._labels) from None
 
     @property
     def _names(self) -> list[str] | None:

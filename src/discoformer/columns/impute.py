@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -15,12 +16,14 @@ from torch import Tensor
 from discoformer.columns.content_noise import content_noise
 from discoformer.columns.kinds import ColumnKind
 from discoformer.core.checks import DataError
+from discoformer.core.composed import PushedDensity, on_support
 from discoformer.core.fields import Density
 
 __all__ = ["impute"]
 
 _DRAWS = 32  # of the mean; a power of two, as the even spread asks for
 _CHUNK = 1024  # rows at a time
+_EVEN = 256  # quantiles of a mean
 
 
 @torch.no_grad()
@@ -65,6 +68,9 @@ def impute(
     filled = rows.clone() if draws is None else rows.expand(draws, *rows.shape).clone()
     if not len(lost):
         return filled
+    if not density.gaps:
+        filled[..., lost, :] = _given_the_rest(density, rows[lost], draws, generator)
+        return filled
     if draws is None:
         filled[lost] = _expected(density, rows[lost], kinds or [ColumnKind()] * rows.shape[-1])
         return filled
@@ -75,6 +81,39 @@ def impute(
     which = torch.arange(len(lost), device=rows.device).repeat(draws)
     filled[:, lost] = density.complete(rows[lost], which, chance).reshape(draws, len(lost), -1)
     return filled
+
+
+def _given_the_rest(
+    density: Density, rows: Tensor, draws: int | None, generator: torch.Generator | None
+) -> Tensor:
+    """Rows (n, d) filled by the conditionals of a density that knows nothing of gaps: means, or draws."""
+    part, columns = on_support(density)
+    assert isinstance(part, Density)
+    inner = rows[:, columns]
+    filled = inner.clone() if draws is None else inner.expand(draws, *inner.shape).clone()
+    even = (torch.arange(_EVEN, dtype=torch.float64, device=rows.device) + 0.5) / _EVEN
+    there, which = torch.unique(~inner.isnan(), dim=0, return_inverse=True)
+    for number, present in enumerate(there.tolist()):
+        known = [j for j, one in enumerate(present) if one]
+        gone = [j for j, one in enumerate(present) if not one]
+        for own in (which == number).nonzero().flatten().split(_CHUNK) if gone else ():
+            law = part.conditional(known, inner[own][:, known]) if known else part
+            if draws is not None:
+                found = law.sample(draws, generator) if known else law.sample(draws * len(own), generator)
+                found = found.reshape(len(own), draws, len(gone)).movedim(1, 0)
+                filled[:, own.unsqueeze(-1), gone] = found.to(filled)
+                continue
+            for k, j in enumerate(gone):
+                margin = law.marginal([k]) if len(gone) > 1 else law
+                shares = even.expand(len(own), -1) if known else even
+                filled[own, j] = margin.quantile(shares).squeeze(-1).mean(-1).to(filled)
+    whole = rows.expand(*filled.shape[:-1], density.dim).clone()
+    whole[..., columns] = filled
+    if isinstance(density, PushedDensity) and bool(whole.isnan().any()):  # what was left out follows
+        inside = reduce(lambda points, transform: transform.normalize(points), density.transforms, whole)
+        outside = reduce(lambda points, way: way.denormalize(points), density.transforms[::-1], inside)
+        whole = torch.where(whole.isnan(), outside, whole)
+    return whole
 
 
 def _expected(density: Density, rows: Tensor, kinds: Sequence[ColumnKind]) -> Tensor:

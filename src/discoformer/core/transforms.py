@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from discoformer.core.checks import DataError, column_names, holds
+from discoformer.core.checks import ColumnError, DataError, column_names, holds
 from discoformer.core.fields import Density, Estimate
 
 __all__ = [
@@ -280,8 +280,11 @@ class ColumnMaps(Transform):
     def check_given(self, points: Tensor, columns: Sequence[int]) -> None:
         beyond = self._beyond(points).flatten(0, -2).any(0).nonzero().flatten().tolist()
         if beyond:
-            raise DataError(
-                f"column {columns[beyond[0]]} cannot be given outside its bounds: it has no density there"
+            place = beyond[0]
+            low, high = (float(end[place]) for end in self.bounds)
+            raise ColumnError(
+                [columns[place]],
+                f"the value given has no density, the fit has none outside {low:g} to {high:g}: give another",
             )
 
     def describe(self) -> str:

@@ -67,7 +67,7 @@ def highest_density_region(density: Density, share: float) -> Region:
         return _of_places(density, kinds[0], share) or _of_column(density, kinds[0], share)
     points = draw(density)
     level = _level(density.log_density(points), share)
-    drawn = density.dim == 2 and not any(kind.levels for kind in kinds)
+    drawn = len(density.support) == density.dim == 2 and not any(kind.levels for kind in kinds)
     return Region(share, level, [], [], outlines(density, level, points) if drawn else [])
 
 
