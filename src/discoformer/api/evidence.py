@@ -68,8 +68,9 @@ def evidence(
     Parameters
     ----------
     samples : (n, d), independent draws of the posterior: thin chains first, or the error is too small
-    log_posterior : log likelihood plus log prior, not normalized: a function from points (m, d) to values
-        (m,), which is asked at n further points, or its values (n,) at the samples
+    log_posterior : log likelihood plus log prior, with the constants of both, as a density of these columns:
+        a function from points (m, d) to values (m,), which is asked at n further points, or its values (n,)
+        at the samples.  The ``lp`` of PyMC, NumPyro and Stan is a density of other coordinates
     weights : (n,), optional
     model : as for `discoformer.DiScoFormer`
     seed : of the split and of the draws
