@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import gmm_sample
 
+from discoformer import DiScoFormer
 from discoformer.adapters import to_getdist
 from discoformer.core.checks import DataError
 from discoformer.models.registry import load_model
@@ -26,3 +27,11 @@ def test_samples_have_the_moments_and_the_log_density() -> None:
 def test_names_have_to_fit() -> None:
     with pytest.raises(DataError, match=r"1 name\(s\) for 2"):
         to_getdist(FIELD, ["a"])
+
+
+def test_bounds_are_ranges() -> None:
+    waiting = np.random.default_rng(0).exponential(size=(500, 2))
+    samples = to_getdist(DiScoFormer(bounds=[(0, None), None]).fit(waiting), ["a", "b"], draws=5000)
+    lows = [samples.ranges.getLower(name) for name in "ab"]
+    assert lows == [0, None]
+    assert samples.get1DDensity("a").Prob(0.01) > 0.9  # not smoothed over the bound

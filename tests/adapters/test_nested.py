@@ -1,5 +1,7 @@
 """The prior transform: uniform numbers in, draws of the density out, column by column."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -38,6 +40,11 @@ def test_edges_are_finite_and_the_rest_is_refused() -> None:
         prior_transform(FIELD)([0.5])
     with pytest.raises(DataError, match="unit cube"):
         prior_transform(FIELD)([0.5, 1.5])
+
+
+def test_it_goes_to_other_processes() -> None:
+    transform, cube = prior_transform(FIELD), [[0.2, 0.7], [0.9, 0.4]]
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(transform))(cube), transform(cube))
 
 
 @pytest.mark.slow

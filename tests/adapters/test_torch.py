@@ -79,3 +79,33 @@ def test_the_last_axis_is_the_columns_and_moments_are_those_of_double_precision(
         with pytest.raises(DataError, match="last axis must be the 2 column"):
             ask(torch.zeros(4, 1))
     torch.testing.assert_close(single.mean.double(), law.mean, rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_and_copies_have_their_shapes() -> None:
+    law = to_torch(FIELD)
+    assert law.sample((0,)).shape == (0, 2)
+    assert law.log_prob(law.sample((0, 3))).shape == (0, 3)
+    assert law.score(law.sample((0,))).shape == (0, 2)
+    one = to_torch(FIELD.marginal([1]))
+    copies, shares = one.expand((5,)), torch.tensor([0.3], dtype=torch.float64)
+    assert copies.icdf(shares).shape == (5, 1)
+    assert copies.cdf(one.icdf(shares[0])).shape == (5,)
+    assert copies.score(one.icdf(shares[0])).shape == (5, 1)
+    assert copies.icdf(torch.rand(4, 5)).shape == (4, 5, 1)
+    for empty in (one.cdf(torch.zeros(0, 1)), one.icdf(torch.zeros(0)).squeeze(-1)):
+        assert empty.shape == (0,)
+
+
+def test_bounds_are_the_support_and_its_transform_keeps_them() -> None:
+    sample = torch.cat([SAMPLE.exp(), SAMPLE.sigmoid()], -1)
+    bounds = [(0, None), (None, 100), (0, 1), None]
+    law = to_torch(DiScoFormer(model="default", bounds=bounds).fit(sample))
+    inside = law.sample((50,))
+    assert law.support.check(inside).all()
+    assert not law.support.check(inside * torch.tensor([-1.0, 1, 1, 1])).any()
+    transform = torch.distributions.biject_to(law.support)
+    line = transform.inv(inside)
+    torch.testing.assert_close(transform(line), inside)
+    whole = torch.stack([torch.func.jacrev(transform)(row) for row in line])
+    torch.testing.assert_close(transform.log_abs_det_jacobian(line, inside), torch.linalg.slogdet(whole)[1])
+    assert to_torch(FIELD).support is torch.distributions.constraints.real_vector

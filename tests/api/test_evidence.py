@@ -82,7 +82,65 @@ def test_columns_that_are_none_are_refused(columns: list[object]) -> None:
         savage_dickey(_posterior(0, 50)[0], columns, [0.0, 0.0], 0.0)
 
 
-@pytest.mark.parametrize("prior", [math.nan, -math.inf, [0.0]])
+@pytest.mark.parametrize("columns", [[True], True, 0.0, None, "a"])
+def test_a_column_is_a_number_or_the_name_of_a_frame(columns: object) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(_posterior(0, 100)[0], columns=["a", "b"])
+    with pytest.raises(DataError, match="give distinct numbers from 0 to 1"):
+        savage_dickey(frame.to_numpy(), columns, 0.0, 0.0)
+    by_name, by_number = (
+        savage_dickey(frame, column, 0.5, 0.0, bounds=bounds, model="kde-scott")
+        for column, bounds in (("b", {"b": (-9, 9)}), (1, {1: (-9, 9)}))
+    )
+    assert by_name == by_number
+
+
+def test_at_a_bound_the_draws_are_mirrored() -> None:
+    half, off = math.log(2) - 0.5 * math.log(2 * math.pi), []
+    for seed in range(5):
+        draws = np.abs(np.random.default_rng(seed).normal(size=(2000, 1)))
+        found = savage_dickey(draws, 0, 0.0, 0.0, bounds=(0, None), model=NETWORK)
+        off.append((found.value - half) / found.standard_error)
+        below = savage_dickey(5 - 4 * draws, 0, 5.0, -math.log(4), bounds=(None, 5), model=NETWORK)
+        np.testing.assert_allclose(below, found, atol=1e-6)
+    assert np.abs(off).max() < 4
+    assert np.mean(np.square(off)) < 4
+
+
+def test_two_bounds_and_values_between_them() -> None:
+    draws = np.random.default_rng(0).uniform(size=(2000, 2))
+    corner, error = savage_dickey(draws, [0, 1], [0.0, 1.0], 0.0, bounds=(0, 1), model=NETWORK)
+    assert abs(corner) < max(4 * error, 0.2) < 0.5
+    middle, error = savage_dickey(draws, 1, 0.5, 0.0, bounds=(0, 1), model=NETWORK)
+    assert abs(middle) < max(4 * error, 0.1) < 0.3
+
+
+def test_a_value_where_draws_end_needs_bounds() -> None:
+    draws = np.random.default_rng(0).normal(size=(500, 1))
+    with pytest.raises(DataError, match=r"column 0 end at 0: give bounds=\{0: \(0, None\)\}"):
+        savage_dickey(np.abs(draws), 0, 0.0, 0.0)
+    with pytest.raises(DataError, match=r"end at 0: give bounds=\{0: \(None, 0\)\}"):
+        savage_dickey(-np.abs(draws), 0, 0.0, 0.0)
+    with pytest.raises(DataError, match="outside its bounds"):
+        savage_dickey(np.abs(draws), 0, -1.0, 0.0, bounds=(0, None))
+    with pytest.raises(DataError, match="outside its bounds"):
+        savage_dickey(draws, 0, 0.0, 0.0, bounds=(0, None))
+    for value in (draws.min(), draws.max() + 1):  # a tail is no end
+        assert math.isfinite(savage_dickey(draws, 0, value, 0.0, model="kde-scott").value)
+
+
+@pytest.mark.parametrize("value", [math.nan, "zero", None])
+def test_a_value_that_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(DataError, match="value is .*: give"):
+        savage_dickey(_posterior(0, 50)[0], 0, value, 0.0)
+
+
+@pytest.mark.parametrize("prior", ["uniform", math.exp])
+def test_a_prior_density_is_its_value(prior: object) -> None:
+    with pytest.raises(DataError, match="prior_log_density is .*: give numbers"):
+        savage_dickey(_posterior(0, 50)[0], 0, 0.0, prior)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("prior", [math.nan, -math.inf, [0.0], None])
 def test_a_prior_density_that_is_no_number_is_refused(prior: object) -> None:
     with pytest.raises(DataError, match="give one finite number"):
         savage_dickey(_posterior(0, 50)[0], [0], [0.0], prior)  # type: ignore[arg-type]

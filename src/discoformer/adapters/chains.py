@@ -1,6 +1,6 @@
 """Posterior samples as other programs leave them: ArviZ, CmdStan, GetDist and CosmoMC.
 
-What comes back is one table with its names, weights and log posterior, ready for `DiScoFormer.fit`:
+What comes back is one table with its names and weights, ready for `DiScoFormer.fit`:
 
     chains = read_chains("chains/planck")
     est = DiScoFormer().fit(chains.values, sample_weight=chains.weights)
@@ -30,35 +30,52 @@ class Chains(NamedTuple):
     Attributes
     ----------
     values : (n, d)
-    names : of the d parameters; parts of vectors as ``theta[0]``
+    names : of the d columns; parts of vectors as ``theta[0]``
     weights : (n,), or None where all draws count the same
-    log_posterior : (n,) up to a constant, or None where it was not kept
+    log_posterior : (n,), density of the parameters in ``names``, or None where it was not kept.  `evidence`
+        needs it with the constants of likelihood and prior: whether the program kept them is for you to know
+    derived : names of the columns that the file marks as functions of the parameters
     """
 
     values: NDArray[np.float64]
     names: list[str]
     weights: NDArray[np.float64] | None = None
     log_posterior: NDArray[np.float64] | None = None
+    derived: tuple[str, ...] = ()
 
     def select(self, names: str | Sequence[str]) -> Chains:
-        """Some of the parameters, in the order given, or a single one."""
-        names = [names] if isinstance(names, str) else list(names)
-        unknown = [name for name in names if name not in self.names]
-        if unknown:
-            raise DataError(f"no parameter {unknown[0]!r}: there are {', '.join(self.names[:20])}")
-        columns = [self.names.index(name) for name in names]
-        return self._replace(values=self.values[:, columns], names=names)
+        """Some of the columns, in the order given; ``theta`` are all parts of a vector.
+
+        The log posterior stays that of all parameters.
+        """
+        columns: list[int] = []
+        for name in [names] if isinstance(names, str) else names:
+            parts = [j for j, own in enumerate(self.names) if own == name or own.startswith(f"{name}[")]
+            if not parts:
+                raise DataError(f"no parameter {name!r}: there are {', '.join(self.names[:20])}")
+            columns += parts
+        chosen = [self.names[j] for j in columns]
+        return self._replace(values=self.values[:, columns], names=chosen)
 
 
-def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
+def read_chains(source: Any, *, burn_in: float = 0.0, derived: bool = False) -> Chains:
     """Read posterior draws.
+
+    The log posterior comes along from GetDist, CosmoMC and Cobaya, and where ArviZ holds it as
+    ``sample_stats.log_posterior``.  The ``lp`` of PyMC, NumPyro and Stan does not: it is a density of other
+    coordinates, without bounds, and Stan drops constants.
+
+    Columns that GetDist marks as derived (a star) are left out: they follow from the others.  ArviZ and
+    CmdStan do not mark them: name the parameters, ``chains.select(["mu", "theta"])``.
 
     Parameters
     ----------
     source : an ArviZ ``InferenceData`` (or anything with a group ``posterior``), a netCDF file of one, one or
         several CSV files of CmdStan, GetDist's ``MCSamples``, or the root of GetDist and CosmoMC chains
-        (``chains/planck`` for ``planck_1.txt``, ``planck_2.txt`` and ``planck.paramnames``)
-    burn_in : share of every chain to leave out at its beginning
+        (``chains/planck`` for ``planck_1.txt``, ``planck_2.txt`` and ``planck.paramnames``), or of Cobaya's
+        (``planck.1.txt``)
+    burn_in : share of every chain to leave out at its beginning, beyond the warm-up of Stan
+    derived : whether derived columns come along
 
     Examples
     --------
@@ -67,9 +84,21 @@ def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
     ...     file = Path(folder) / "output.csv"
     ...     _ = file.write_text("# stan\\nlp__,stepsize__,mu,tau.1\\n-1.5,0.9,2.0,3.0\\n-2.5,0.9,1.0,4.0\\n")
     ...     chains = read_chains(file)
-    >>> chains.names, chains.values.tolist(), chains.log_posterior.tolist()
-    (['mu', 'tau[0]'], [[2.0, 3.0], [1.0, 4.0]], [-1.5, -2.5])
+    >>> chains.names, chains.values.tolist()
+    (['mu', 'tau[0]'], [[2.0, 3.0], [1.0, 4.0]])
     """
+    chains = _read(source, burn_in)
+    if derived or not chains.derived:
+        return chains
+    kept = [name for name in chains.names if name not in chains.derived]
+    if not kept:
+        raise DataError("every column is marked as derived: read them with derived=True")
+    columns = [chains.names.index(name) for name in kept]
+    return chains._replace(values=chains.values[:, columns], names=kept)
+
+
+def _read(source: Any, burn_in: float) -> Chains:
+    """All columns."""
     if not 0 <= burn_in < 1:
         raise DataError(f"burn_in={burn_in}: give a share of the draws, from 0 to below 1")
     if hasattr(source, "getParamNames") and hasattr(source, "samples"):
@@ -83,7 +112,7 @@ def read_chains(source: Any, *, burn_in: float = 0.0) -> Chains:
     if paths[0].suffix == ".csv":
         return _joined((_read_stan(path) for path in paths), burn_in)
     if len(paths) > 1 and all(path.suffix == ".txt" for path in paths):
-        return _joined((_read_getdist_file(path, _getdist_names(path)) for path in paths), burn_in)
+        return _joined(map(_read_getdist_file, paths), burn_in)
     if len(paths) > 1:
         raise DataError(f"{len(paths)} paths: several files are for csv and txt; give the root of the others")
     if paths[0].suffix == ".nc":
@@ -103,22 +132,28 @@ def _from_arviz(data: Any, burn_in: float) -> Chains:
         values = np.asarray(variable.transpose("chain", "draw", ...).values)
         if values.dtype.kind not in "biuf":
             raise DataError(f"{name} is not made of numbers: drop it from the posterior")
-        start = int(burn_in * values.shape[1])
-        flat = values[:, start:].astype(np.float64).reshape(-1, int(np.prod(values.shape[2:])))
+        later = values[:, int(burn_in * values.shape[1]) :].astype(np.float64)
+        flat = later.reshape(later.shape[0] * later.shape[1], int(np.prod(values.shape[2:])))
         for index, column in zip(np.ndindex(values.shape[2:]), flat.T, strict=True):
             columns[f"{name}[{', '.join(map(str, index))}]" if index else str(name)] = column
-    stats = getattr(data, "sample_stats", {})
-    kept = next((stats[key] for key in ("lp", "lp__", "log_posterior") if key in stats), None)
+    if not columns:
+        raise DataError("the group `posterior` has no numbers: give chains with one parameter at least")
+    # `lp` is not it: on the scale of the sampler, which has no bounds
+    kept = getattr(data, "sample_stats", {}).get("log_posterior")
     log_posterior = None
     if kept is not None:
-        lp = np.asarray(kept.transpose("chain", "draw").values, dtype=np.float64)
-        log_posterior = lp[:, int(burn_in * lp.shape[1]) :].reshape(-1)
+        values = np.asarray(kept.transpose("chain", "draw").values, dtype=np.float64)
+        log_posterior = values[:, int(burn_in * values.shape[1]) :].reshape(-1)
     return Chains(np.column_stack(list(columns.values())), list(columns), None, log_posterior)
 
 
 def _from_getdist(source: Any, burn_in: float) -> Chains:
     """All chains of an ``MCSamples``, one below the other as it keeps them."""
-    names = [str(name) for name in source.getParamNames().list()]
+    listed = source.getParamNames().names
+    names, derived = (
+        [str(own.name) for own in listed],
+        tuple(str(own.name) for own in listed if own.isDerived),
+    )
     edges = getattr(source, "chain_offsets", None)
     edges = [0, len(source.samples)] if edges is None else [int(edge) for edge in edges]
 
@@ -129,14 +164,19 @@ def _from_getdist(source: Any, burn_in: float) -> Chains:
     for start, end in itertools.pairwise(edges):
         weights, minus = (rows(kept, start, end) for kept in (source.weights, source.loglikes))
         values = rows(source.samples, start, end)
-        parts.append(Chains(values, names, weights, None if minus is None else -minus))
+        parts.append(Chains(values, names, weights, None if minus is None else -minus, derived))
     return _joined(parts, burn_in)
 
 
 def _read_stan(path: Path) -> Chains:
     """One CSV file of CmdStan: comments, a header, and columns that end in ``__`` about the sampler."""
-    lines = (line for line in _text(path).splitlines() if line.strip() and not line.startswith("#"))
-    rows = list(csv.reader(lines))
+    lines = [line for line in _text(path).splitlines() if line.strip()]
+    method = next((match[1] for line in lines if (match := re.match(r"# *method = (\w+)", line))), "sample")
+    if method != "sample":
+        raise DataError(f"{path} is of method={method}, no draws of the posterior: run method=sample")
+    told = [k for k, line in enumerate(lines) if not line.startswith("#")]
+    adapted = next((k for k, line in enumerate(lines) if line.startswith("# Adaptation terminated")), 0)
+    rows = list(csv.reader(lines[k] for k in told[:1] + [k for k in told[1:] if k > adapted]))
     if len(rows) < 2:
         raise DataError(f"{path} holds no draws: a header and a line for each are expected")
     header = rows[0]
@@ -151,8 +191,7 @@ def _read_stan(path: Path) -> Chains:
     except ValueError as error:
         raise DataError(f"{path} is not a file of CmdStan: {error}") from None
     keep = [j for j, name in enumerate(header) if not name.endswith("__")]
-    lp = table[:, header.index("lp__")] if "lp__" in header else None
-    return Chains(table[:, keep], [_stan_name(header[j]) for j in keep], None, lp)
+    return Chains(table[:, keep], [_stan_name(header[j]) for j in keep])
 
 
 def _stan_name(name: str) -> str:
@@ -165,28 +204,37 @@ def _stan_name(name: str) -> str:
 
 def _read_getdist(root: Path, burn_in: float) -> Chains:
     """Text files of weight, minus log posterior and parameters; names in a file beside them."""
-    beside = root.parent.iterdir() if root.parent.is_dir() else ()
-    found = (re.fullmatch(rf"{re.escape(root.name)}_(\d+)\.txt", path.name) for path in beside)
-    order = sorted((int(match[1]), match[0]) for match in found if match)
+    beside = [path.name for path in root.parent.iterdir()] if root.parent.is_dir() else []
     single = root if root.suffix == ".txt" else root.with_name(root.name + ".txt")
-    files = [root.with_name(name) for _, name in order] or ([single] if single.is_file() else [])
+    files = [single] if single.is_file() else []
+    for between in (".", "_"):  # Cobaya's way, CosmoMC's way
+        found = [re.fullmatch(rf"{re.escape(root.name + between)}(\d+)\.txt", name) for name in beside]
+        order = sorted((int(match[1]), match[0]) for match in found if match)
+        files = [root.with_name(name) for _, name in order] or files
     if not files:
         raise DataError(f"no chains at {root}: expected {root.name}_1.txt, {root.name}.txt or a csv file")
-    return _joined((_read_getdist_file(path, _getdist_names(path)) for path in files), burn_in)
+    return _joined(map(_read_getdist_file, files), burn_in)
 
 
-def _getdist_names(path: Path) -> list[str] | None:
-    """Names of the parameters, in a file beside that of a chain; it may be for all numbered chains."""
+def _getdist_names(path: Path, first: str) -> list[str] | None:
+    """Names of the parameters: beside a chain, maybe for all numbered chains, or in its ``first`` line.
+
+    Derived ones have a star.
+    """
     stem = path.name.removesuffix(".txt")
-    for name in (stem, re.sub(r"_\d+$", "", stem)):
+    for name in (stem, re.sub(r"[_.]\d+$", "", stem)):
         listing = path.with_name(name + ".paramnames")
-        if listing.is_file():  # derived parameters are marked by a star
+        if listing.is_file():
             lines = [line.split() for line in _text(listing).splitlines()]
-            return [line[0].rstrip("*") for line in lines if line]
-    return None
+            return [line[0] for line in lines if line]
+    header = first.removeprefix("#").split()
+    if not first.startswith("#") or header[:2] != ["weight", "minuslogpost"]:
+        return None
+    # Cobaya keeps the parts of the log posterior beside the parameters
+    return [f"{name}*" if re.match(r"(minuslogprior|chi2)(_|$)", name) else name for name in header[2:]]
 
 
-def _read_getdist_file(path: Path, names: list[str] | None) -> Chains:
+def _read_getdist_file(path: Path) -> Chains:
     lines = _text(path).splitlines()
     if not any(line.split("#")[0].strip() for line in lines):
         raise DataError(f"{path} holds no draws")
@@ -194,14 +242,15 @@ def _read_getdist_file(path: Path, names: list[str] | None) -> Chains:
         table = np.loadtxt(lines, ndmin=2)
     except ValueError as error:
         raise DataError(f"{path} is not a table of numbers: {error}") from None
-    columns = table.shape[1] - 2
-    if columns < 1 or (names is not None and len(names) != columns):
-        told = "no parameter" if names is None else f"{len(names)} names"
+    columns, listed = table.shape[1] - 2, _getdist_names(path, lines[0])
+    if columns < 1 or (listed is not None and len(listed) != columns):
+        told = "no parameter" if listed is None else f"{len(listed)} names"
         raise DataError(
             f"{path} has {table.shape[1]} columns, weight and -log posterior first: {told} for them"
         )
-    own = names or [f"param{j + 1}" for j in range(columns)]
-    return Chains(table[:, 2:], own, table[:, 0], -table[:, 1])
+    listed = listed or [f"param{j + 1}" for j in range(columns)]
+    names, derived = [name.rstrip("*") for name in listed], [name[:-1] for name in listed if name[-1] == "*"]
+    return Chains(table[:, 2:], names, table[:, 0], -table[:, 1], tuple(derived))
 
 
 def _text(path: Path) -> str:
@@ -222,10 +271,10 @@ def _joined(parts: Iterable[Chains], burn_in: float) -> Chains:
         columns = [getattr(chain, name) for chain in chains]
         return None if any(column is None for column in columns) else np.concatenate(columns)
 
-    return Chains(join("values"), chains[0].names, join("weights"), join("log_posterior"))
+    return chains[0]._replace(**{name: join(name) for name in ("values", "weights", "log_posterior")})
 
 
 def _later(chain: Chains, burn_in: float) -> Chains:
     start = int(burn_in * len(chain.values))
-    weights, log_posterior = (part if part is None else part[start:] for part in chain[2:])
-    return Chains(chain.values[start:], chain.names, weights, log_posterior)
+    weights, log_posterior = (part if part is None else part[start:] for part in chain[2:4])
+    return chain._replace(values=chain.values[start:], weights=weights, log_posterior=log_posterior)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from discoformer.columns.bounds import FREE, Bound
+from discoformer.core.composed import PushedDensity
 from discoformer.core.fields import Density, as_density, as_field
+from discoformer.core.transforms import ColumnMaps, Frame, KeptColumns
 
-__all__ = ["answer", "density_of", "draw"]
+__all__ = ["answer", "bounds_of", "constraints_of", "density_of", "draw"]
 
 
 def density_of(fitted: Any) -> Density:
@@ -21,6 +25,39 @@ def density_of(fitted: Any) -> Density:
     1
     """
     return as_density(as_field(fitted))
+
+
+def bounds_of(density: Density) -> list[Bound]:
+    """Low and high of every column.
+
+    >>> from discoformer import DiScoFormer
+    >>> bounds_of(DiScoFormer(model="kde-scott", bounds=[(0, None), None]).fit(np.eye(2) + 1).field_)
+    [(0.0, inf), (-inf, inf)]
+    """
+    found = [FREE] * density.dim
+    columns = list(range(density.dim))
+    for transform in density.transforms if isinstance(density, PushedDensity) else ():
+        if isinstance(transform, KeptColumns):
+            columns = [columns[j] for j in transform.kept]
+        if isinstance(transform, ColumnMaps):
+            low, high = (ends.tolist() for ends in transform.bounds)
+            for j, column in enumerate(columns):
+                found[column] = low[j], high[j]
+        if isinstance(transform, ColumnMaps | Frame):  # behind it are other coordinates
+            break
+    return found
+
+
+def constraints_of(density: Density, constraints: Any) -> list[Any] | None:
+    """The constraint of every column, out of torch's or NumPyro's; None if no column has bounds."""
+
+    def within(low: float, high: float) -> Any:
+        if math.isinf(high):
+            return constraints.real if math.isinf(low) else constraints.greater_than(low)
+        return constraints.less_than(high) if math.isinf(low) else constraints.interval(low, high)
+
+    bounds = bounds_of(density)
+    return None if set(bounds) == {FREE} else [within(*pair) for pair in bounds]
 
 
 def draw(density: Density, rows: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discoformer.adapters.fitted import answer, density_of, draw
+from discoformer.adapters.fitted import answer, bounds_of, density_of, draw
 from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 
@@ -17,7 +17,7 @@ __all__ = ["to_getdist"]
 def to_getdist(
     fitted: Any, names: Sequence[str] | None = None, *, draws: int = 20_000, seed: int = 0, label: str = ""
 ) -> Any:
-    """A `getdist.MCSamples` of a fitted density.
+    """A `getdist.MCSamples` of a fitted density; the bounds of the fit are its ranges.
 
     Parameters
     ----------
@@ -42,4 +42,7 @@ def to_getdist(
         raise DataError(f"{len(labels)} name(s) for {density.dim} column(s): give one each")
     points = draw(density, draws, np.random.default_rng(seed))
     log_density, _ = answer(density, points)
-    return MCSamples(samples=points, names=labels, labels=labels, loglikes=-log_density, label=label or None)
+    ranges = dict(zip(labels, bounds_of(density), strict=True))
+    return MCSamples(
+        samples=points, names=labels, labels=labels, loglikes=-log_density, ranges=ranges, label=label or None
+    )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discoformer.adapters.fitted import density_of
 from discoformer.core.checks import DataError
+from discoformer.core.fields import Density
 from discoformer.core.moving import moved
 
 __all__ = ["prior_transform"]
@@ -36,22 +37,26 @@ def prior_transform(fitted: Any) -> Callable[[Any], NDArray[np.float64]]:
     >>> transform([0.5, 0.5]).shape, transform([[0.5, 0.5], [0.1, 0.9]]).shape
     ((2,), (2, 2))
     """
-    density = moved(density_of(fitted), torch.float64)
-    missing = sorted(set(range(density.dim)) - set(density.support))
-    if missing:
-        raise DataError(f"column(s) {missing} carry no density of their own: fit the others")
-    margins = [density.marginal(list(range(j + 1))) for j in range(density.dim)]
+    return _Transform(moved(density_of(fitted), torch.float64))
+
+
+class _Transform:
+    """The quantiles of each column given those before; an object, so that it can go to other processes."""
+
+    def __init__(self, density: Density) -> None:
+        missing = sorted(set(range(density.dim)) - set(density.support))
+        if missing:
+            raise DataError(f"column(s) {missing} carry no density of their own: fit the others")
+        self.margins = [density.marginal(list(range(j + 1))) for j in range(density.dim)]
 
     @torch.no_grad()
-    def transform(cube: Any) -> NDArray[np.float64]:
-        shares = np.asarray(cube, dtype=np.float64)
-        if shares.shape[-1:] != (density.dim,) or not ((shares >= 0) & (shares <= 1)).all():
-            raise DataError(f"give points of the unit cube with {density.dim} numbers between 0 and 1 each")
-        flat = torch.from_numpy(shares.reshape(-1, density.dim).copy()).clamp(_EDGE, 1 - _EDGE)
-        points = margins[0].quantile(flat[:, 0])
-        for j in range(1, density.dim):
-            law = margins[j].conditional(list(range(j)), points)
+    def __call__(self, cube: Any) -> NDArray[np.float64]:
+        shares, dim = np.asarray(cube, dtype=np.float64), len(self.margins)
+        if shares.shape[-1:] != (dim,) or not ((shares >= 0) & (shares <= 1)).all():
+            raise DataError(f"give points of the unit cube with {dim} numbers between 0 and 1 each")
+        flat = torch.from_numpy(shares.reshape(-1, dim).copy()).clamp(_EDGE, 1 - _EDGE)
+        points = self.margins[0].quantile(flat[:, 0])
+        for j in range(1, dim):
+            law = self.margins[j].conditional(list(range(j)), points)
             points = torch.cat([points, law.quantile(flat[:, j : j + 1]).squeeze(-1)], -1)
         return points.numpy().reshape(shares.shape)
-
-    return transform

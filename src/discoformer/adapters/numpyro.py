@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from discoformer.adapters.fitted import answer, density_of, draw
+from discoformer.adapters.fitted import answer, constraints_of, density_of, draw
 from discoformer.core.extras import require
 
 __all__ = ["to_numpyro"]
 
 
 def to_numpyro(fitted: Any) -> Any:
-    """A `numpyro.distributions.Distribution` with event shape (d,).
+    """A `numpyro.distributions.Distribution` with event shape (d,); its support has the bounds of the fit.
 
     Parameters
     ----------
@@ -35,6 +35,7 @@ def to_numpyro(fitted: Any) -> Any:
     from numpyro import distributions as dist
 
     density = density_of(fitted)
+    columns = constraints_of(density, dist.constraints)
 
     def both(points: Any) -> tuple[Any, Any]:
         kind = jnp.result_type(points)
@@ -59,8 +60,43 @@ def to_numpyro(fitted: Any) -> Any:
 
     log_prob.defvjp(forward, backward)
 
+    class Within(dist.constraints.Constraint):  # type: ignore[misc]
+        """Every column (..., d) within its bounds."""
+
+        event_dim = 1
+
+        def __call__(self, x: Any) -> Any:
+            return jnp.stack([own(x[..., j]) for j, own in enumerate(columns or ())], -1).all(-1)
+
+        def feasible_like(self, prototype: Any) -> Any:
+            return FromLine()(jnp.zeros_like(prototype))
+
+        def tree_flatten(self) -> Any:
+            return (), ((), {})
+
+    class FromLine(dist.transforms.Transform):  # type: ignore[misc]
+        """The line to the bounded columns of (..., d)."""
+
+        domain, codomain = dist.constraints.real_vector, Within()
+        own = tuple(map(dist.biject_to, columns or ()))
+
+        def __call__(self, x: Any) -> Any:
+            return jnp.stack([own(x[..., j]) for j, own in enumerate(self.own)], -1)
+
+        def _inverse(self, y: Any) -> Any:
+            return jnp.stack([own._inverse(y[..., j]) for j, own in enumerate(self.own)], -1)
+
+        def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
+            both = (own.log_abs_det_jacobian(x[..., j], y[..., j]) for j, own in enumerate(self.own))
+            return jnp.stack(list(both), -1).sum(-1)
+
+        def tree_flatten(self) -> Any:
+            return (), ((), {})
+
+    dist.biject_to.register(Within, lambda _: FromLine())
+
     class FittedDistribution(dist.Distribution):  # type: ignore[misc]
-        support = dist.constraints.real_vector
+        support = Within() if columns else dist.constraints.real_vector
 
         def __init__(self) -> None:
             super().__init__(batch_shape=(), event_shape=(density.dim,), validate_args=False)

@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from discoformer.adapters.torch import normal_shares
 from discoformer.columns.fit_recipe import FitRecipe
+from discoformer.core.checks import DataError
 from discoformer.core.extras import require
 from discoformer.core.fields import Density, as_density
 from discoformer.methods import resolve
@@ -21,7 +23,8 @@ from skpro.regression.base import BaseProbaRegressor  # noqa: E402
 
 __all__ = ["ConditionalDensity", "DiScoFormerRegressor"]
 
-_DRAWS = 2048  # of every law, for its mean, variance and energies: their error is a 45th of the spread
+
+_SHARES, _WEIGHTS = (nodes.numpy() for nodes in normal_shares())
 
 
 class ConditionalDensity(BaseDistribution):  # type: ignore[misc]
@@ -53,7 +56,7 @@ class ConditionalDensity(BaseDistribution):  # type: ignore[misc]
         super().__init__(index=index, columns=columns)
 
     def _law(self) -> Density:
-        given = torch.from_numpy(np.atleast_2d(np.asarray(self.rows, dtype=np.float64)))
+        given = torch.from_numpy(np.atleast_2d(np.array(self.rows, dtype=np.float64)))
         return self.density.conditional(list(range(given.shape[-1])), given)
 
     @torch.no_grad()
@@ -73,36 +76,37 @@ class ConditionalDensity(BaseDistribution):  # type: ignore[misc]
         return self._law().quantile(shares).numpy().reshape(np.shape(p))
 
     def _mean(self) -> NDArray[np.float64]:
-        mean: NDArray[np.float64] = self._draws().mean(-1).reshape(self.shape)
+        mean: NDArray[np.float64] = (self._quantiles() @ _WEIGHTS).reshape(self.shape)
         return mean
 
     def _var(self) -> NDArray[np.float64]:
-        variance: NDArray[np.float64] = self._draws().var(-1).reshape(self.shape)
+        quantiles = self._quantiles()
+        off = quantiles - (quantiles @ _WEIGHTS)[:, None]
+        variance: NDArray[np.float64] = (off**2 @ _WEIGHTS).reshape(self.shape)
         return variance
 
     def _energy_self(self) -> NDArray[np.float64]:
-        """E|X - Y|, from sorted draws: the k-th of m is subtracted m - k times and added k - 1 times."""
-        draws = np.sort(self._draws(), -1)
-        often = 2 * np.arange(1, _DRAWS + 1) - _DRAWS - 1
-        return self._per_row(2 * (draws * often).sum(-1) / (_DRAWS * (_DRAWS - 1)))
+        """E|X - Y|: of two shares, the larger is p with density 2 p, the smaller with 2 (1 - p)."""
+        return self._per_row(self._quantiles() @ (2 * (2 * _SHARES - 1) * _WEIGHTS))
 
     def _energy_x(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._per_row(np.abs(self._draws() - np.reshape(x, (-1, 1))).mean(-1))
+        return self._per_row(np.abs(self._quantiles() - np.reshape(x, (-1, 1))) @ _WEIGHTS)
 
     def _per_row(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values if self.ndim else values.reshape(())
 
     def pdfnorm(self, a: float = 2) -> Any:
-        """E p(X)^(a - 1), from draws of all rows at once."""
-        points = torch.from_numpy(self._draws()).unsqueeze(-1)
+        """E p(X)^(a - 1)."""
+        points = torch.from_numpy(self._quantiles()).unsqueeze(-1)
         with torch.no_grad():
-            density = self._law()._estimate(points).log_density
-        norm = ((a - 1) * density).exp().mean(-1).numpy().reshape(self.shape)
+            density = self._law()._estimate(points).log_density.numpy()
+        norm = (np.exp((a - 1) * density) @ _WEIGHTS).reshape(self.shape)
         return pd.DataFrame(norm, index=self.index, columns=self.columns) if self.ndim else float(norm)
 
     def _sample(self, n_samples: int | None = None) -> Any:
         """New draws, by torch's own random numbers."""
-        draws = self._draws(n_samples or 1, None)  # (rows, n_samples)
+        with torch.no_grad():
+            draws = self._law().sample(n_samples or 1).squeeze(-1).numpy()  # (rows, n_samples)
         if not self.ndim:
             return float(draws[0, 0]) if n_samples is None else pd.DataFrame(draws[0], columns=self.columns)
         if n_samples is None:
@@ -111,10 +115,11 @@ class ConditionalDensity(BaseDistribution):  # type: ignore[misc]
         return pd.DataFrame(draws.T.reshape(-1, 1), index=index, columns=self.columns)
 
     @torch.no_grad()
-    def _draws(self, count: int = _DRAWS, seed: int | None = 0) -> NDArray[np.float64]:
-        """Draws (rows, count) of every law, always the same with a seed."""
-        generator = None if seed is None else torch.Generator().manual_seed(seed)
-        return self._law().sample(count, generator).squeeze(-1).numpy()
+    def _quantiles(self) -> NDArray[np.float64]:
+        """Quantiles (rows, nodes) of every law: what a row says does not depend on the others."""
+        law = self._law()
+        rows = np.atleast_2d(np.asarray(self.rows)).shape[0]
+        return law.quantile(torch.from_numpy(_SHARES).expand(rows, -1)).squeeze(-1).numpy()
 
     def _subset_params(self, rowidx: Any, colidx: Any, coerce_scalar: bool = False) -> dict[str, Any]:
         rows = np.asarray(self.rows)
@@ -163,12 +168,16 @@ class DiScoFormerRegressor(BaseProbaRegressor):  # type: ignore[misc]
         super().__init__()
 
     def _fit(self, X: pd.DataFrame, y: pd.DataFrame) -> DiScoFormerRegressor:
+        if y.shape[1] != 1:
+            raise DataError(f"y has {y.shape[1]} columns: fit one regressor for each")
         joint = np.column_stack([X.to_numpy(np.float64), y.to_numpy(np.float64)])
         self.density_ = as_density(FitRecipe(resolve(self.model).method, drop=False).fit(joint))
         self.target_ = list(y.columns)
         return self
 
     def _predict_proba(self, X: pd.DataFrame) -> ConditionalDensity:
+        if not len(X):
+            raise DataError("X has no rows: give one at least")
         return ConditionalDensity(self.density_, X.to_numpy(np.float64), X.index, self.target_)
 
     @classmethod

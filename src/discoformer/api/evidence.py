@@ -15,8 +15,9 @@ are bounded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from discoformer.api.fitting import fit_sample
-from discoformer.core.checks import DataError, check_points, check_weights
+from discoformer.columns.bounds import Bound, check_inside, parse_bounds
+from discoformer.core.checks import DataError, check_points, check_weights, column_names
 from discoformer.core.fields import Density, as_density, as_point_density
 from discoformer.functionals import Functional
 from discoformer.functionals.splits import shuffled
@@ -35,6 +37,7 @@ __all__ = ["Evidence", "evidence", "savage_dickey"]
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # shares of the fitted mass that may be kept
 _DRAWS = 10_000  # to know how much of the fitted density a cut keeps
 _FOLDS = 5
+_NEAREST, _DENSE = 10, 0.3  # so many draws within so many deviations of a value are no tail
 _ROUNDS, _SETTLED = 1000, 1e-10  # of the fixed point of bridge sampling
 
 
@@ -65,8 +68,9 @@ def evidence(
     Parameters
     ----------
     samples : (n, d), independent draws of the posterior: thin chains first, or the error is too small
-    log_posterior : log likelihood plus log prior, not normalized: a function from points (m, d) to values
-        (m,), which is asked at n further points, or its values (n,) at the samples
+    log_posterior : log likelihood plus log prior, with the constants of both, as a density of these columns:
+        a function from points (m, d) to values (m,), which is asked at n further points, or its values (n,)
+        at the samples.  The ``lp`` of PyMC, NumPyro and Stan is a density of other coordinates
     weights : (n,), optional
     model : as for `discoformer.DiScoFormer`
     seed : of the split and of the draws
@@ -112,6 +116,7 @@ def savage_dickey(
     value: Any,
     prior_log_density: float,
     *,
+    bounds: Any = None,
     weights: Any = None,
     model: Any = "default",
 ) -> Functional:
@@ -122,9 +127,12 @@ def savage_dickey(
     Parameters
     ----------
     samples : (n, d), draws of the posterior of the full model
-    columns : numbers of the parameters that the nested model fixes
+    columns : the parameters that the nested model fixes, by number or, of a frame, by name
     value : what it fixes them to
     prior_log_density : of these parameters, at that value, in the full model
+    bounds : where the parameters end, as for `discoformer.DiScoFormer`; a variance that the nested model
+        sets to zero needs them.  At a bound the draws are taken together with their mirror images, so the
+        density has to be finite there
     weights : (n,), optional
     model : as for `discoformer.DiScoFormer`
 
@@ -136,19 +144,36 @@ def savage_dickey(
     True
     """
     points, mass, _ = _posterior(samples, weights, least=2 * _FOLDS)
-    wanted = np.atleast_1d(columns).tolist()
-    if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(points.shape[-1])):
-        raise DataError(f"columns {wanted}: give distinct numbers from 0 to {points.shape[-1] - 1}")
-    if np.ndim(prior_log_density) or not np.isfinite(prior_log_density):
+    names = [str(name) for name in samples.columns] if hasattr(samples, "columns") else []
+    wanted = _numbers(columns, names, points.shape[-1])
+    prior, place = (
+        _plain(given, what) for given, what in ((prior_log_density, "prior_log_density"), (value, "value"))
+    )
+    if prior.ndim or not np.isfinite(prior):
         raise DataError(f"prior_log_density is {prior_log_density}: give one finite number")
-    place = torch.as_tensor(np.atleast_1d(np.asarray(value, dtype=np.float64))).reshape(1, -1)
-    if place.shape[-1] != len(wanted):
-        raise DataError(f"{place.shape[-1]} value(s) for {len(wanted)} column(s): give one each")
-    part = points[:, wanted]
+    place = np.atleast_1d(place)
+    if place.shape != (len(wanted),):
+        raise DataError(f"{place.size} value(s) for {len(wanted)} column(s): give one each")
+    every = parse_bounds(bounds, points.shape[-1], names or None)
+    if not np.isfinite(place).all():
+        raise DataError(f"value is {value}: give finite numbers")
+    ends = [every[j] for j in wanted]
+    part, at = points[:, wanted], torch.from_numpy(place)
+    mirrored = _at_edges(part, at, ends, wanted)
+    for j in mirrored:
+        low, high = ends[j]
+        ends[j] = (low, 2 * high - low) if place[j] == high else (2 * low - high, high)
 
     def log_density(rows: Tensor) -> Tensor:
-        field = fit_sample(part[rows], model, weights=None if mass is None else mass[rows]).field
-        return as_point_density(field).log_density(place)[0]
+        """At the value; at the end of a column the draws and their mirror images have half of it."""
+        sample, share = part[rows], None if mass is None else mass[rows]
+        for j in mirrored:
+            image = sample.clone()
+            image[:, j] = 2 * at[j] - image[:, j]
+            sample, share = torch.cat([sample, image]), None if share is None else share.repeat(2)
+        field = fit_sample(sample, model, weights=share, bounds=ends).field
+        found = as_point_density(field).log_density(at.reshape(1, -1))[0]
+        return found + len(mirrored) * math.log(2)
 
     with torch.no_grad():
         order = shuffled(part)
@@ -160,7 +185,45 @@ def savage_dickey(
             ]
         )
     variance = (_FOLDS - 1) / _FOLDS * (left_out - left_out.mean()).square().sum()
-    return Functional(float(whole) - float(prior_log_density), float(variance.sqrt()))
+    return Functional(float(whole) - float(prior), float(variance.sqrt()))
+
+
+def _numbers(columns: Any, names: list[str], dim: int) -> list[int]:
+    """Columns by number or name as distinct numbers."""
+    given = list(columns) if isinstance(columns, list | tuple | np.ndarray) else [columns]
+    found = [names.index(column) if column in names else column for column in given]
+    whole = all(isinstance(column, Integral) and not isinstance(column, bool) for column in found)
+    if not found or not whole or len(set(found)) < len(found) or not set(found) <= set(range(dim)):
+        told = f", or names: {', '.join(names[:20])}" if names else ""
+        raise DataError(f"columns {given}: give distinct numbers from 0 to {dim - 1}{told}")
+    return [int(column) for column in found]
+
+
+def _plain(given: Any, what: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} is {given!r}: give numbers") from None
+
+
+def _at_edges(part: Tensor, at: Tensor, ends: Sequence[Bound], columns: Sequence[int]) -> list[int]:
+    """In which columns of draws (n, k) the value (k,) lies at a bound; refuses it at an end without one."""
+    mirrored = []
+    for j, (low, high) in enumerate(ends):
+        value, which = float(at[j]), column_names([columns[j]])
+        check_inside(part[:, j], which, low, high)
+        if not low <= value <= high:
+            raise DataError(f"value {value:g} of {which} is outside its bounds ({low:g}, {high:g})")
+        if value in (low, high):
+            mirrored.append(j)
+            continue
+        # a tail thins out; where draws are dense on one side and there are none on the other, they end
+        gap = part[:, j] - value
+        dense = float(gap.abs().sort().values[_NEAREST - 1]) < _DENSE * float(part[:, j].std())
+        if dense and (bool((gap >= 0).all()) or bool((gap <= 0).all())):
+            pair = f"({value:g}, None)" if bool((gap >= 0).all()) else f"(None, {value:g})"
+            raise DataError(f"the draws of {which} end at {value:g}: give bounds={{{columns[j]}: {pair}}}")
+    return mirrored
 
 
 @dataclass(frozen=True)
