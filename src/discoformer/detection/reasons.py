@@ -158,6 +158,7 @@ def over_usual(
     atom, gap = _at_atom(sample, kinds), sample.isnan()
     numbers = middle(torch.where(gap | atom, torch.nan, seen))
     masses = middle(torch.where(gap | ~atom, torch.nan, seen)) if bool(atom.any()) else numbers
+    masses = torch.where(masses.isnan(), 0.0, masses)  # of atoms that the sample lacks, none is usual
     usual = torch.where(_at_atom(rows, kinds), masses, numbers)
     return torch.where(rows.isnan(), torch.nan, surprise - usual)
 
