@@ -37,10 +37,10 @@ def prior_transform(fitted: Any) -> Callable[[Any], NDArray[np.float64]]:
     >>> transform([0.5, 0.5]).shape, transform([[0.5, 0.5], [0.1, 0.9]]).shape
     ((2,), (2, 2))
     """
-    return _Transform(moved(density_of(fitted), torch.float64))
+    return _CubeTransform(moved(density_of(fitted), torch.float64))
 
 
-class _Transform:
+class _CubeTransform:
     """The quantiles of each column given those before; an object, so that it can go to other processes."""
 
     def __init__(self, density: Density) -> None:

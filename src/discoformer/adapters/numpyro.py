@@ -60,7 +60,7 @@ def to_numpyro(fitted: Any) -> Any:
 
     log_prob.defvjp(forward, backward)
 
-    class Within(dist.constraints.Constraint):  # type: ignore[misc]
+    class InsideBounds(dist.constraints.Constraint):  # type: ignore[misc]
         """Every column (..., d) within its bounds."""
 
         event_dim = 1
@@ -69,15 +69,15 @@ def to_numpyro(fitted: Any) -> Any:
             return jnp.stack([own(x[..., j]) for j, own in enumerate(columns or ())], -1).all(-1)
 
         def feasible_like(self, prototype: Any) -> Any:
-            return FromLine()(jnp.zeros_like(prototype))
+            return LineToBounds()(jnp.zeros_like(prototype))
 
         def tree_flatten(self) -> Any:
             return (), ((), {})
 
-    class FromLine(dist.transforms.Transform):  # type: ignore[misc]
+    class LineToBounds(dist.transforms.Transform):  # type: ignore[misc]
         """The line to the bounded columns of (..., d)."""
 
-        domain, codomain = dist.constraints.real_vector, Within()
+        domain, codomain = dist.constraints.real_vector, InsideBounds()
         own = tuple(map(dist.biject_to, columns or ()))
 
         def __call__(self, x: Any) -> Any:
@@ -93,10 +93,10 @@ def to_numpyro(fitted: Any) -> Any:
         def tree_flatten(self) -> Any:
             return (), ((), {})
 
-    dist.biject_to.register(Within, lambda _: FromLine())
+    dist.biject_to.register(InsideBounds, lambda _: LineToBounds())
 
     class FittedDistribution(dist.Distribution):  # type: ignore[misc]
-        support = Within() if columns else dist.constraints.real_vector
+        support = InsideBounds() if columns else dist.constraints.real_vector
 
         def __init__(self) -> None:
             super().__init__(batch_shape=(), event_shape=(density.dim,), validate_args=False)

@@ -65,7 +65,7 @@ def describe_column(values: NDArray[np.float64], known: ColumnSchema) -> Describ
 
     >>> kind = describe_column(np.arange(60.0) % 3, ColumnSchema("a", "continuous", ""))
     >>> kind.schema.kind, kind.remarks
-    ('count', ['whole numbers from 0', 'only 0, 1, 2'])
+    ('count', ['whole numbers from 0 to 2', 'only 0, 1, 2'])
     """
     there = values[~np.isnan(values)]
     gaps = len(values) - len(there)
