@@ -111,6 +111,16 @@ def test_signs_for_missing_values_leave_the_rest_what_it_is() -> None:
     pd.testing.assert_frame_equal(back, told)
 
 
+def test_a_cap_of_few_values_is_found() -> None:
+    children = np.minimum(np.random.default_rng(0).poisson(3, 3000), 5) + 1
+    column = infer_schema(pd.DataFrame({"x": np.where(children == 6, 7, children)}))["x"]
+    assert column.kind == "count"
+    extra = np.where(
+        np.random.default_rng(1).random(5000) < 0.6, 0, np.random.default_rng(2).poisson(2, 5000)
+    )
+    assert infer_schema(pd.DataFrame({"x": extra}))["x"].atoms == (0.0,)
+
+
 def test_a_circle_with_a_sign_is_no_circle() -> None:
     degrees = np.random.default_rng(0).integers(0, 360, 500)
     assert kind(degrees, "wind_dir") == "circular"

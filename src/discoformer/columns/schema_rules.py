@@ -386,7 +386,7 @@ def _capped(
     """With bounds at caps: ends that many rows share, where values go on up to the end."""
     for place in caps:
         away = np.abs(distinct[::-1] - distinct[-1] if place else distinct - distinct[0])
-        if counts[place] >= ATOM_SHARE * counts.sum() and away[1] <= away[ATOM_NEIGHBOURS] / 2:
+        if counts[place] >= ATOM_SHARE * counts.sum() and away[1] <= away[: ATOM_NEIGHBOURS + 1][-1] / 2:
             end = float(distinct[place])
             base = replace(base, high=end) if place else replace(base, low=end)
     return base
